@@ -68,6 +68,17 @@ add_library(hone_images INTERFACE)
 target_link_libraries(hone_images INTERFACE $<TARGET_NAME_IF_EXISTS:PNG::PNG> $<TARGET_NAME_IF_EXISTS:JPEG::JPEG>
   ${WEBP_LINK_LIBRARIES} ${OPENJPEG_LINK_LIBRARIES})
 
+# What ranks talk through, where it is there; a process that is one of several ranks says what is missing otherwise.
+find_path(HONE_GLOO_INCLUDE gloo/rendezvous/file_store.h)
+find_library(HONE_GLOO_LIBRARY gloo)
+set(HONE_GLOO_FOUND OFF)
+if(HONE_GLOO_INCLUDE AND HONE_GLOO_LIBRARY)
+  set(HONE_GLOO_FOUND ON)
+  add_library(hone_gloo_library INTERFACE)
+  target_include_directories(hone_gloo_library SYSTEM INTERFACE ${HONE_GLOO_INCLUDE})
+  target_link_libraries(hone_gloo_library INTERFACE ${HONE_GLOO_LIBRARY})
+endif()
+
 # NVTX, what NVIDIA's profilers show of a program: headers only. `nvtx_headers` always exists.
 file(GLOB hone_cuda_folders ${HONE_VENV}/lib/python3*/site-packages/nvidia/*/include /usr/local/cuda/include /usr/local/cuda-*/include)
 add_library(nvtx_headers INTERFACE)

@@ -28,13 +28,18 @@ if(NOT HONE_MINIMAL)
   set_target_properties(triton_hone PROPERTIES INSTALL_RPATH "$ORIGIN/../../..:$ORIGIN/../..")
   install(TARGETS triton_hone LIBRARY DESTINATION lib/hone/backends/hone COMPONENT programs)
 endif()
+if(HONE_GLOO_FOUND)
+  # Opened by Hone where networks are divided over processes. What it needs itself is Debian's libgloo0.
+  set_target_properties(hone_gloo PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS hone_gloo RUNTIME_DEPENDENCY_SET hone_libraries LIBRARY DESTINATION lib/hone COMPONENT programs)
+endif()
 if(HONE_WITH_ONEDNN)
   install(FILES ${HONE_DNNL_LIBRARY} DESTINATION lib/hone RENAME libdnnl.so.3 COMPONENT programs)
 endif()
 install(RUNTIME_DEPENDENCY_SET hone_libraries COMPONENT libraries DESTINATION lib/hone EXCLUDE_FROM_ALL
   PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s|dnnl)\\.so" "^ld-linux")
 
-install(FILES include/hone/hone.h include/hone/diagnosis.h include/hone/graph.h include/hone/operators.h include/hone/reference.h include/hone/refit.h include/hone/tools.h include/hone/hone.hpp include/hone/diagnosis.hpp include/hone/graph.hpp include/hone/network.hpp
+install(FILES include/hone/hone.h include/hone/diagnosis.h include/hone/graph.h include/hone/operators.h include/hone/ranks.h include/hone/reference.h include/hone/refit.h include/hone/tools.h include/hone/hone.hpp include/hone/diagnosis.hpp include/hone/graph.hpp include/hone/network.hpp
   include/hone/operators.hpp include/hone/reference.hpp include/hone/compare.hpp include/hone/compare_judging.hpp include/hone/compare_files.hpp include/hone/compare_onnxruntime.hpp include/hone/onnxruntime.hpp DESTINATION include/hone COMPONENT development)
 configure_file(cmake/hone.pc.in ${CMAKE_BINARY_DIR}/hone.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/hone.pc DESTINATION lib/pkgconfig COMPONENT development)

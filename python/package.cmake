@@ -20,7 +20,7 @@ foreach(component programs python)
   install(CODE "execute_process(COMMAND_ERROR_IS_FATAL ANY
     COMMAND ${CMAKE_COMMAND} --install ${HONE_BUILD} --component ${component} --strip --prefix \${CMAKE_INSTALL_PREFIX}/hone)")
 endforeach()
-install(FILES ../include/hone/hone.h ../include/hone/diagnosis.h ../include/hone/graph.h ../include/hone/operators.h ../include/hone/reference.h ../include/hone/refit.h ../include/hone/tools.h ../include/hone/hone.hpp
+install(FILES ../include/hone/hone.h ../include/hone/diagnosis.h ../include/hone/graph.h ../include/hone/operators.h ../include/hone/ranks.h ../include/hone/reference.h ../include/hone/refit.h ../include/hone/tools.h ../include/hone/hone.hpp
   ../include/hone/diagnosis.hpp ../include/hone/graph.hpp ../include/hone/network.hpp ../include/hone/operators.hpp ../include/hone/reference.hpp
   ../include/hone/compare.hpp ../include/hone/compare_files.hpp ../include/hone/compare_judging.hpp ../include/hone/compare_onnxruntime.hpp ../include/hone/onnxruntime.hpp
   DESTINATION hone/include/hone)

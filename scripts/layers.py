@@ -32,6 +32,7 @@ LAYERS = {
     "quantize": ["base", "tensor", "ir", "ops", "onnx"],
     "plan": ["base", "tensor"],
     "device/device.h": ["base", "tensor"],
+    "device/group.h": ["base", "tensor"],
     "device/work_spans.h": ["base", "tensor", "device/device.h"],
     "device": ["base", "tensor", "ir"],
     "backends/reference": ["base", "tensor", "ir", "ops", "device"],
@@ -44,7 +45,9 @@ LAYERS = {
     "tuner": ["base", "tensor", "ir", "device"],
     "builder/options.h": ["base", "tensor"],
     "builder": ["base", "tensor", "ir", "ops", "passes", "quantize", "device", "tuner", "plan"],
-    "runtime": ["base", "tensor", "plan", "device/device.h", "device/work_spans.h"],
+    "runtime": ["base", "tensor", "plan", "device/device.h", "device/group.h", "device/work_spans.h"],
+    "gloo": [],
+    "group": ["base", "tensor", "device/group.h", "gloo/gloo_table.h"],
     "perf/options.h": ["base", "tensor"],
     "measured": ["base", "tensor"],
     "perf": ["base", "tensor", "measured", "runtime"],
@@ -55,7 +58,7 @@ LAYERS = {
     "explore": ["base"],
     "options": ["base", "builder/options.h", "perf/options.h", "report/options.h"],
     "capi": ["include", "base", "tensor", "ir", "ops", "onnx", "edit", "passes", "quantize", "plan", "device", "backends/all.h",
-             "tuner", "builder", "precision", "runtime", "perf", "describe", "options"],
+             "tuner", "builder", "precision", "runtime", "group", "perf", "describe", "options"],
     "triton": ["include"],
     "tools": ENGINE_TOOLS,
     "tools/common": ENGINE_TOOLS,
@@ -98,6 +101,7 @@ PRIVATE = ["regions/match_region.h"]
 
 # A test may reach for what makes its inputs; what is tested may not.
 TESTS = {
+    "group": ["ir", "ops"],
     "runtime": ["ir", "ops", "device", "backends/all.h", "builder", "tuner"],
     "perf": ["plan", "device", "backends/all.h", "ir", "ops", "builder", "tuner"],
     "describe": ["ir", "ops", "device", "backends/all.h", "builder", "tuner"],

@@ -8,12 +8,14 @@
 #include <iterator>
 #include <set>
 
+#include "backends/cpu/collective/collective.h"
 #include "backends/cpu/custom/custom.h"
 #include "backends/cpu/onednn/onednn.h"
 #include "backends/cpu/run/device.h"
 #include "backends/cpu/run/sources.h"
 #include "backends/cpu/run/team.h"
 #if HONE_WITH_CUDA
+#include "backends/cuda/collective/collective.h"
 #include "backends/cuda/custom/custom.h"
 #include "backends/cuda/run/device.h"
 #include "backends/cuda/run/sources.h"
@@ -70,6 +72,7 @@ std::shared_ptr<const Kernel> load_cpu(Device& device, std::string_view source, 
   check_unmanaged(source, shapes);
   if (source == "cpu") return cpu::load(device.info(), code, shapes);
   if (source == "custom") return cpu::load_custom(device.info(), code, shapes);
+  if (source == "gloo") return cpu::load_collective(static_cast<cpu::CpuDevice&>(device).group(), code, shapes);
 #if HONE_WITH_ONEDNN
   if (source == "onednn") return cpu::load_onednn(device.info(), code, shapes);
 #endif
@@ -80,10 +83,11 @@ std::shared_ptr<const Kernel> load_cpu(Device& device, std::string_view source, 
 #if HONE_WITH_ONEDNN
 std::string cpu_versions() { return cpu::versions() + ", " + cpu::onednn_version(); }
 const TacticSource* const kCpuSources[] = {&cpu::source(), &cpu::onednn_source(), &cpu::custom_source(),
-                                           &reference::source()};
+                                           &cpu::collective_source(), &reference::source()};
 #else
 std::string cpu_versions() { return cpu::versions(); }
-const TacticSource* const kCpuSources[] = {&cpu::source(), &cpu::custom_source(), &reference::source()};
+const TacticSource* const kCpuSources[] = {&cpu::source(), &cpu::custom_source(), &cpu::collective_source(),
+                                           &reference::source()};
 #endif
 const Backend kCpu{"cpu", [] { return 1; }, open_cpu, load_cpu, kCpuSources, cpu_versions};
 
@@ -115,14 +119,15 @@ std::shared_ptr<const Kernel> load_cuda(Device& device, std::string_view source,
   if (source == "reference") return std::make_shared<HostKernel>(code, shapes);
   check_unmanaged(source, shapes);
   if (source == "custom") return cuda::load_custom(static_cast<cuda::CudaDevice&>(device), code, shapes);
+  if (source == "nccl") return cuda::load_collective(static_cast<cuda::CudaDevice&>(device), code, shapes);
   if (std::shared_ptr<const Kernel> kernel = cuda::load(static_cast<cuda::CudaDevice&>(device), source, code, shapes))
     return kernel;
   throw Error(fmt::format("the plan has kernels of the source {}, which this version does not have", source),
               "rebuild it from the ONNX model");
 }
 
-const TacticSource* const kCudaSources[] = {&cuda::cudnn_source(), &cuda::cublaslt_source(), &cuda::source(),
-                                            &cuda::custom_source(), &reference::source()};
+const TacticSource* const kCudaSources[] = {&cuda::cudnn_source(),  &cuda::cublaslt_source(),   &cuda::source(),
+                                            &cuda::custom_source(), &cuda::collective_source(), &reference::source()};
 const Backend kCuda{"cuda", cuda::device_count, open_cuda, load_cuda, kCudaSources, cuda::versions};
 const Backend* const kBackends[] = {&kCpu, &kCuda};
 #else

@@ -19,6 +19,8 @@ constexpr EnvVariable kTable[] = {
     {"HONE_THREADS", "N", "worker threads of the CPU device; default: the cores this process may use"},
     {"HONE_CUDA_PATH", "DIR[:DIR...]", "folders with NVIDIA's libraries, where the loader does not find them"},
     {"HONE_ONNXRUNTIME_LIB", "FILE", "ONNX Runtime's library for hone run --onnxrt, where the loader does not find it"},
+    {"HONE_MEETING", "DIR", "where the ranks of a divided network meet: a folder that all of them see"},
+    {"HONE_RANK_TIMEOUT", "SECONDS", "how long a rank waits for the others; default: 60"},
     {"HONE_POISON", "1",
      "fill memory that nobody may rely on with NaNs before every inference; results must not change"},
     {"HONE_TENSORRT_API", "8.6|10|11", "which release of TensorRT the Python module tensorrt shows; default: 10"},

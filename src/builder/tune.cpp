@@ -31,8 +31,8 @@ void remember(BuildSession& session, std::span<const Candidate> candidates) {
   for (const Candidate& candidate : candidates) session.used.put(candidate.key, candidate.timing);
 }
 
-/// Level 0, single candidates and builds that ran out of time need no clock; what depends on how many elements a run finds has
-/// no time of its own.
+/// Level 0, single candidates and builds that ran out of time need no clock; what depends on how many elements a run finds, or on
+/// other ranks, has no time of its own.
 void time_candidates(BuildSession& session, const Problem& problem, std::span<Candidate> candidates) {
   const bool timeless = is_timeless(problem, candidates);
   if (session.options.optimization_level == 0 || timeless ||

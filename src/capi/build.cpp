@@ -15,10 +15,14 @@
 #include "capi/log.h"
 #include "capi/operators/operators.h"
 #include "capi/progress.h"
+#include "capi/ranks.h"
 #include "capi/tensor.h"
+#include "group/process_group.h"
+#include "group/work.h"
 #include "onnx/importer.h"
 #include "precision/choose.h"
 
+using hone::capi::divided;
 using hone::capi::guarded;
 using hone::capi::logger_for;
 using hone::capi::require;
@@ -83,6 +87,27 @@ void name_formats(const hone::Graph& graph, std::map<std::string, hone::IoFormat
     throw hone::Error(
         fmt::format("the model has no input or output called {}, which was given a format", named.begin()->first),
         "hone_options_set_format() takes names of inputs and outputs");
+}
+
+/// Of the ranks that the network is divided over; null where it is not, or this process is alone.
+std::shared_ptr<hone::Group> group_of(const hone_model& model) {
+  std::shared_ptr<hone::Group> group = divided(model) ? hone::process_group() : nullptr;
+  return group && group->size() > 1 ? group : nullptr;
+}
+
+/// Rank 0 chooses by its cache and its clock; the others choose by the same times, and so the same.
+hone::Plan build_together(hone::Group& group, hone::TimingCache& cache, const std::function<hone::Plan()>& build) {
+  std::optional<hone::Plan> plan;
+  const std::string times = hone::first_works(group, [&] {
+    plan = build();
+    return cache.text();
+  });
+  hone::all_work(group, [&] {
+    if (plan) return;
+    cache = hone::TimingCache::parse(times);
+    plan = build();
+  });
+  return std::move(*plan);
 }
 
 using Notes = std::map<std::string, std::string>;
@@ -176,15 +201,19 @@ hone_status hone_plan_create_from_model(const hone_model* model, const hone_devi
     const auto listeners = hone::Listeners{&lines}.with(&progress).with(&best);
     hone::TimingCache cache = read_cache(build_options, logger);
     if (options != nullptr && options->cache) cache.merge(*options->cache);
+    const auto build = [&] {
+      return build_options.best ? hone::choose_precision(model->graph, build_options, *device->backend, device->device,
+                                                         cache, listeners, options->sample)
+                                : hone::build(model->graph.clone(), build_options, *device->backend, *device->device,
+                                              cache, listeners);
+    };
+    const std::shared_ptr<hone::Group> group = group_of(*model);
     hone::capi::on_cores(*device->device, [&] {
-      hone::Plan built = build_options.best ? hone::choose_precision(model->graph, build_options, *device->backend,
-                                                                     device->device, cache, listeners, options->sample)
-                                            : hone::build(model->graph.clone(), build_options, *device->backend,
-                                                          *device->device, cache, listeners);
+      hone::Plan built = group ? build_together(*group, cache, build) : build();
       *plan = finished(std::move(built), *model, options == nullptr ? Notes() : options->notes);
     });
     progress.finish();
-    write_cache(cache, build_options, logger);
+    if (!group || group->rank() == 0) write_cache(cache, build_options, logger);
     if (options != nullptr && options->cache) options->cache->merge(cache);
   });
 }

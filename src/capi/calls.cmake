@@ -7,7 +7,7 @@ endif()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(calls ${CMAKE_CURRENT_BINARY_DIR}/generated/calls.inc)
 set(from ${CMAKE_SOURCE_DIR}/scripts/capi_calls.py ${CMAKE_SOURCE_DIR}/include/hone/hone.h
-  ${CMAKE_SOURCE_DIR}/include/hone/diagnosis.h ${CMAKE_SOURCE_DIR}/include/hone/graph.h ${CMAKE_SOURCE_DIR}/include/hone/operators.h ${CMAKE_SOURCE_DIR}/include/hone/reference.h ${CMAKE_SOURCE_DIR}/include/hone/refit.h
+  ${CMAKE_SOURCE_DIR}/include/hone/diagnosis.h ${CMAKE_SOURCE_DIR}/include/hone/graph.h ${CMAKE_SOURCE_DIR}/include/hone/operators.h ${CMAKE_SOURCE_DIR}/include/hone/ranks.h ${CMAKE_SOURCE_DIR}/include/hone/reference.h ${CMAKE_SOURCE_DIR}/include/hone/refit.h
   ${CMAKE_SOURCE_DIR}/include/hone/tools.h)
 # When configuring, so that clang-tidy has it, too, for which nothing is built.
 file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/generated)

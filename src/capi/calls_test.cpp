@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/folder_testing.h"
 #include "capi/testing.h"
+#include "hone/ranks.h"
 
 namespace hone::capi {
 namespace {
@@ -93,7 +94,7 @@ constexpr bool kIsStruct =
     std::is_same_v<T, hone_situation> || std::is_same_v<T, hone_operator> || std::is_same_v<T, hone_operator_info> ||
     std::is_same_v<T, hone_diagnostic> || std::is_same_v<T, hone_diagnosed_node> || std::is_same_v<T, hone_weight> ||
     std::is_same_v<T, hone_graph_tensor> || std::is_same_v<T, hone_graph_attribute> ||
-    std::is_same_v<T, hone_throughput> || std::is_same_v<T, hone_graph_node> ||
+    std::is_same_v<T, hone_rank> || std::is_same_v<T, hone_throughput> || std::is_same_v<T, hone_graph_node> ||
     std::is_same_v<T, hone_graph_fold_options> || std::is_same_v<T, hone_graph_save_options>;
 
 template <typename T>

@@ -97,6 +97,7 @@ void run_here(hone_context& context) {
   context.execute(*context.stream);
   copy_bindings(context, false);
   context.stream->synchronize();
+  context.context->wait();  // says what went wrong with other ranks
 }
 
 /// The names of debug tensors live in the plan.

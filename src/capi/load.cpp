@@ -26,6 +26,7 @@ std::shared_ptr<const Engine> tried(std::shared_ptr<const Engine> engine) {
 std::shared_ptr<const Engine> load_engine(const Plan& plan, const OpenDevice& device, const Logger& log,
                                           const OperatorList& operators) {
   require_operators(plan, operators);
+  join_group(plan, *device.device);
   if (!plan.portable) return Engine::load(plan, *device.backend, device.device, operators);
   try {
     return tried(Engine::load(plan, *device.backend, device.device, operators));

@@ -13,4 +13,7 @@ namespace hone::capi {
 std::shared_ptr<const Engine> load_engine(const Plan& plan, const OpenDevice& device, const Logger& log,
                                           const OperatorList& operators);
 
+/// Makes the device that of a rank, where the plan needs others and the process has them; without them, it says so when it is to run.
+void join_group(const Plan& plan, Device& device);
+
 }  // namespace hone::capi

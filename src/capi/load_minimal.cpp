@@ -10,6 +10,7 @@ namespace hone::capi {
 std::shared_ptr<const Engine> load_engine(const Plan& plan, const OpenDevice& device, const Logger&,
                                           const OperatorList& operators) {
   require_operators(plan, operators);
+  join_group(plan, *device.device);
   return Engine::load(plan, *device.backend, device.device, operators);
 }
 

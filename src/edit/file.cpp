@@ -43,16 +43,22 @@ class DataFile {
   DataFile& operator=(const DataFile&) = delete;
 
   /// Where the bytes begin.
-  int64_t append(std::span<const std::byte> bytes) {
+  int64_t append(std::span<const std::byte> bytes) { return append(std::vector{bytes}); }
+  /// One behind the other.
+  int64_t append(const std::vector<std::span<const std::byte>>& parts) {
     const int64_t start = (size_ + kAlign - 1) / kAlign * kAlign;
     const std::vector<std::byte> gap(static_cast<size_t>(start - size_));
     write(gap);
-    for (size_t at = 0; at < bytes.size(); at += kPiece) {
-      const std::span<const std::byte> piece = bytes.subspan(at, std::min(kPiece, bytes.size() - at));
-      write(piece);
-      forget(piece);
+    size_ = start;
+    for (const std::span<const std::byte> bytes : parts) {
+      for (size_t at = 0; at < bytes.size(); at += kPiece) {
+        const std::span<const std::byte> piece = bytes.subspan(at, std::min(kPiece, bytes.size() - at));
+        write(piece);
+        note_read(piece);
+      }
+      size_ += static_cast<int64_t>(bytes.size());
     }
-    size_ = start + static_cast<int64_t>(bytes.size());
+    forget(std::exchange(read_, {}));
     return start;
   }
   void finish() {
@@ -70,6 +76,14 @@ class DataFile {
       bytes = bytes.subspan(static_cast<size_t>(written));
     }
   }
+  /// What was read since pages were given back, from its first byte to its last.
+  void note_read(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    const std::byte* first = read_.empty() ? bytes.data() : std::min(read_.data(), bytes.data());
+    const std::byte* last = std::max(read_.data() + read_.size(), bytes.data() + bytes.size());
+    read_ = {first, last};
+    if (read_.size() >= kPiece) forget(std::exchange(read_, {}));
+  }
   /// Pages of a mapped file that were read count as the program's memory until they are given back.
   static void forget(std::span<const std::byte> bytes) {
     const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
@@ -84,6 +98,7 @@ class DataFile {
   std::string path_, temporary_;
   int descriptor_ = -1;
   int64_t size_ = 0;
+  std::span<const std::byte> read_;
 };
 
 using Visit = std::function<void(Weight&)>;
@@ -172,10 +187,11 @@ class Mover {
   }
 
   void move(Weight& weight) {
-    if (weight.file && !source_.directory.empty() && (moves_external_ || rules_.external)) {
-      const auto key = std::make_tuple(weight.file->location, weight.file->offset, element_bytes(weight));
+    if (weight.file && !source_.directory.empty() && (moves_external_ || rules_.external || weight.file->pieces > 1)) {
+      const FileRange& range = *weight.file;
+      const auto key = std::make_tuple(range.location, range.offset, element_bytes(weight), range.pieces, range.stride);
       auto at = placed_.find(key);
-      if (at == placed_.end()) at = placed_.emplace(key, file().append(external_bytes(weight))).first;
+      if (at == placed_.end()) at = placed_.emplace(key, file().append(external_pieces(weight))).first;
       place(weight, at->second);
     } else if (!weight.file && rules_.external && element_bytes(weight) >= rules_.threshold &&
                element_bytes(weight) > 0 && has_elements(weight)) {
@@ -203,7 +219,7 @@ class Mover {
     weight.file = FileRange{name_, offset, element_bytes(weight)};
     weight.bytes = kept_.emplace_back(with_range(weight, *weight.file));
   }
-  std::span<const std::byte> external_bytes(const Weight& weight) {
+  std::vector<std::span<const std::byte>> external_pieces(const Weight& weight) {
     const FileRange& range = *weight.file;
     auto at = files_.find(range.location);
     if (at == files_.end())
@@ -215,7 +231,16 @@ class Mover {
                "the elements of '{}' are not inside of '{}', which has {} bytes", weight.name, range.location, size);
     HONE_CHECK(length == element_bytes(weight), "'{}' has {} bytes in '{}'; its sizes need {}", weight.name, length,
                range.location, element_bytes(weight));
-    return all.subspan(static_cast<size_t>(range.offset), static_cast<size_t>(length));
+    HONE_CHECK(range.pieces >= 1 && length % range.pieces == 0, "{} bytes of '{}' do not make {} pieces", length,
+               weight.name, range.pieces);
+    const int64_t each = length / range.pieces;
+    HONE_CHECK(range.pieces == 1 ||
+                   (range.stride >= each && (range.pieces - 1) <= (size - range.offset - each) / range.stride),
+               "the pieces of '{}' are not inside of '{}'", weight.name, range.location);
+    std::vector<std::span<const std::byte>> pieces;
+    for (int64_t i = 0; i < range.pieces; ++i)
+      pieces.push_back(all.subspan(static_cast<size_t>(range.offset + i * range.stride), static_cast<size_t>(each)));
+    return pieces;
   }
 
   const Model& source_;
@@ -225,7 +250,7 @@ class Mover {
   fs::path path_;
   std::optional<DataFile> file_;
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;
-  std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> placed_;
+  std::map<std::tuple<std::string, int64_t, int64_t, int64_t, int64_t>, int64_t> placed_;
   std::deque<std::string> kept_;
 };
 

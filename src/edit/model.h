@@ -26,6 +26,8 @@ struct FileRange {
   std::string location;
   int64_t offset = 0;
   std::optional<int64_t> length;
+  int64_t pieces = 1,
+          stride = 0;  // of one size, of `length` together; of several, only a model that is written anew tells
 };
 
 /// A TensorProto with a name.

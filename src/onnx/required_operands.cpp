@@ -64,6 +64,7 @@ constexpr Row kRows[] = {  // sorted
     {"", "DepthToSpace", 1, 0x1},
     {"", "DequantizeLinear", 10, 0x3},
     {"", "Det", 11, 0x1},
+    {"", "DistCollective", 1, 0x1},
     {"", "Div", 1, 0x3},
     {"", "Dropout", 1, 0x1},
     {"", "DynamicQuantizeLinear", 11, 0x1},

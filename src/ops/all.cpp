@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "ops/collective.h"
 #include "ops/ops.h"
 
 namespace hone {
@@ -16,6 +17,7 @@ const OpDef* const kOps[] = {
 #define OP(name) &ops::name,
 #include "ops/operators.def"
 #undef OP
+    &ops::collective,
 };
 
 }  // namespace

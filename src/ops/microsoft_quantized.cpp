@@ -59,8 +59,9 @@ void import_add(ImportContext& context) {
 /// rounds: which side of a half a product falls on depends on it.
 void import_mul(ImportContext& context) {
   Value* one = scalar_like(context, context.input(1), 1);
-  Value* steps = made(context, "Mul", {dequantized(context, context.input(0), one, given(context, 2)),
-                                       dequantized(context, context.input(3), one, given(context, 5))});
+  Value* steps = made(context, "Mul",
+                      {dequantized(context, context.input(0), one, given(context, 2)),
+                       dequantized(context, context.input(3), one, given(context, 5))});
   Value* ratio = made(context, "Div", {made(context, "Mul", {context.input(1), context.input(4)}), context.input(6)});
   Value* y = made(context, "Mul", {steps, ratio});
   if (Value* zero = given(context, 7)) y = plus(context, y, as_type(context, zero, y->type.dtype));

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "runtime/ranks.h"
 
 namespace hone {
 namespace {
@@ -67,7 +68,13 @@ std::vector<Trace> run_loop(std::span<Query* const> queries, const PerfOptions& 
   std::vector<Trace> traces;
   float clock = 0;
   int64_t skipped = 0;
-  for (int64_t turn = 0; turn < options.iterations + skipped || clock < end; ++turn) {
+  const Engine& engine = queries.front()->context().engine();
+  const std::shared_ptr<Group> group = group_of(engine.plan(), engine.device());
+  const auto go_on = [&](int64_t turn) {
+    const bool more = turn < options.iterations + skipped || clock < end;
+    return group ? group->exchange(uint64_t{more}).front() != 0 : more;  // no rank by its own clock
+  };
+  for (int64_t turn = 0; go_on(turn); ++turn) {
     for (Slots& stream : streams) stream.issue(origin_ms);
     for (Slots& stream : streams) clock = std::max(clock, stream.collect(traces).value_or(0));
     if (clock < warm_up) {

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "device/work_spans.h"
 #include "runtime/impl.h"
+#include "runtime/ranks.h"
 
 namespace hone {
 namespace {
@@ -132,7 +133,9 @@ ExecutionContext::~ExecutionContext() {
 }
 
 void ExecutionContext::wait() const {
-  if (impl_->in_flight) impl_->finished->wait();
+  if (!impl_->in_flight) return;
+  impl_->finished->wait();
+  if (engine_->impl_->group) engine_->impl_->group->require_sound();
 }
 
 void ExecutionContext::set_poison(bool on) { impl_->poison = on; }
@@ -512,6 +515,9 @@ void ExecutionContext::enqueue(Stream& stream) {
   prepare();
   ask_for_outputs();
   patch_pointers(0);
+  if (engine_->impl_->group) engine_->impl_->group->require_sound();
+  if (engine_->impl_->group && !captured)
+    require_same_shapes(*engine_, profile_, impl_->shapes, *engine_->impl_->group, impl_->told);
   if (impl_->poison) poison_outputs(stream);
   if (impl_->span_observer) {
     impl_->spans.clear();
@@ -524,6 +530,10 @@ void ExecutionContext::enqueue(Stream& stream) {
     if (impl_->finished && !captured) {
       impl_->finished->record(stream);
       impl_->in_flight = true;
+      if (Group* group = engine_->impl_->group.get()) {
+        if (!impl_->watch) impl_->watch = std::make_unique<HangWatch>(*group);
+        impl_->watch->inference(*impl_->finished);
+      }
     }
     tell_spans();
     if (stopped()) throw Cancelled("the inference was cancelled", "its outputs are undefined");

@@ -12,6 +12,7 @@
 #include "plan/memory.h"
 #include "runtime/impl.h"
 #include "runtime/instance.h"
+#include "runtime/ranks.h"
 
 namespace hone {
 namespace {
@@ -224,6 +225,8 @@ Engine::Engine(Plan plan, const Backend& backend, std::shared_ptr<Device> device
       device_(std::move(device)),
       operators_(std::move(operators)),
       impl_(std::make_unique<Impl>()) {
+  impl_->group = group_of(plan_, *device_);
+  if (impl_->group) require_same(plan_, *impl_->group);
   if (device_->host_accessible()) gather_bytes(plan_, device_);
   std::unique_ptr<Stream> stream;
   for (const Tensor& constant : plan_.constants) {

@@ -7,8 +7,10 @@
 #include <mutex>
 
 #include "base/env.h"
+#include "device/group.h"
 #include "device/work_spans.h"
 #include "runtime/engine.h"
+#include "runtime/hang_watch.h"
 #include "runtime/instance.h"
 
 namespace hone {
@@ -17,6 +19,7 @@ struct Engine::Impl {
   std::vector<const void*> constants;           // device addresses, by index into Plan::constants
   std::vector<Buffer> constant_memory;          // empty where the device reads host memory
   std::vector<std::vector<StageRange>> stages;  // by profile
+  std::shared_ptr<Group> group;                 // the other ranks; null where the network is not divided
   std::mutex mutex;                             // guards instances; never taken by a prepared context
   std::map<std::pair<int, SymbolValues>, std::shared_ptr<const ShapeInstance>> instances;  // of first stages
 };
@@ -76,6 +79,8 @@ struct ExecutionContext::Impl {
   std::vector<WorkSpan> work;    // of the launches that were replayed last
   std::vector<LayerSpan> spans;  // of this inference so far
   SpanClock::time_point begun;
+  std::string told;                  // what other ranks know of the shapes
+  std::unique_ptr<HangWatch> watch;  // where inferences have ends, and other ranks
   bool pointers_changed = true;
   bool has_run = false;
   bool in_flight = false;  // `finished` has been recorded

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "builder/details.h"
+#include "ops/collective.h"
 #include "ops/ops.h"
 
 namespace hone {
@@ -113,7 +114,9 @@ std::vector<Candidate> reformat_offers(const Problem& problem, const Backend& ba
 }
 
 bool is_timeless(const Problem& problem, std::span<const Candidate> candidates) {
-  return (candidates.size() == 1 && candidates[0].tactic.source == "reference") || decides_sizes(problem.symbolic);
+  const auto is_together = [](const Node* node) { return node->is(ops::collective); };
+  return (candidates.size() == 1 && candidates[0].tactic.source == "reference") || decides_sizes(problem.symbolic) ||
+         std::ranges::any_of(problem.region.nodes(), is_together);
 }
 
 MeasureOptions measure_options(const BuildOptions& options, const Problem& problem) {

@@ -6,6 +6,7 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/use.h"
+#include "runtime/ranks.h"
 
 using hone::StateError;
 using hone::capi::ArgumentError;
@@ -99,6 +100,9 @@ hone_status hone_benchmark_create(const hone_engine* engine, int profile, int st
     require_index(static_cast<size_t>(profile), engine->engine->plan().profiles.size(), "profile");
     if (streams < 1 || streams > kMostStreams)
       throw ArgumentError(fmt::format("streams is {}, there may be 1 to {}", streams, kMostStreams));
+    if (streams > 1 && hone::is_divided(engine->engine->plan()))
+      throw hone::Error(fmt::format("{} streams are asked for of a network that is divided over ranks", streams),
+                        "it runs one inference at a time: measure one stream");
     auto made = std::make_unique<hone_benchmark>();
     made->engine = engine->engine;
     made->streams.resize(static_cast<size_t>(streams));

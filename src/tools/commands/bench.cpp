@@ -15,6 +15,7 @@
 #include "tools/common/plan_streams.h"
 #include "tools/common/replicas.h"
 #include "tools/common/terminal.h"
+#include "tools/files/rank_files.h"
 
 namespace hone {
 namespace {
@@ -182,6 +183,7 @@ int bench(const FriendlyLine& line) {
   if (line.has("--throughput")) return run_throughput_search(line);
   const bool swept = line.has("--threadSweep");
   const Json result = swept ? sweep(line, voices) : measure_once(line, voices);
+  if (!speaks()) return 0;
   if (line.json) fmt::print("{}\n", result.dump(2, ' ', false, Json::error_handler_t::replace));
   else if (swept) print_sweep(result);
   else print(result);

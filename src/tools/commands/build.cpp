@@ -11,6 +11,7 @@
 #include "tools/common/plan_summary.h"
 #include "tools/common/session.h"
 #include "tools/common/terminal.h"
+#include "tools/files/rank_files.h"
 
 namespace hone {
 namespace {
@@ -49,6 +50,7 @@ int build(const FriendlyLine& line) {
   summary["file"] = line.options.tool.save_engine;
   summary["bytes"] = session.plan_bytes();
   summary["seconds"] = seconds;
+  if (is_divided(session.plan()) && !speaks()) return 0;
   if (line.json) {
     fmt::print("{}\n", summary.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;

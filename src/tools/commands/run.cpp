@@ -18,6 +18,7 @@
 #include "tools/compare/compare_run.h"
 #include "tools/compare/run_flags.h"
 #include "tools/files/npy.h"
+#include "tools/files/rank_files.h"
 
 namespace hone {
 namespace {
@@ -96,13 +97,15 @@ int run(const FriendlyLine& line) {
   inference.set_up();
   inference.run_once();
   Json outputs = Json::array();
-  if (line.has("-o")) std::filesystem::create_directories(line.value("-o"));
+  const std::string folder = is_divided(session.plan()) ? for_rank(line.value("-o")) : line.value("-o");
+  if (line.has("-o")) std::filesystem::create_directories(folder);
   FileNames files;
   for (const BoundTensor& tensor : inference.tensors()) {
     if (tensor.is_input) continue;
     outputs.push_back(describe(tensor, static_cast<size_t>(*shown)));
-    if (line.has("-o")) outputs.back()["file"] = write_output(tensor, line.value("-o"), files);
+    if (line.has("-o")) outputs.back()["file"] = write_output(tensor, folder, files);
   }
+  if (is_divided(session.plan()) && !speaks()) return 0;
   if (line.json) fmt::print("{}\n", Json{{"outputs", outputs}}.dump(2, ' ', false, Json::error_handler_t::replace));
   const Page page;
   for (const Json& output : outputs)

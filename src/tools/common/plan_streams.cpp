@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tools/files/rank_files.h"
+
 namespace hone {
 namespace {
 
@@ -46,7 +48,7 @@ std::vector<std::string> inputs_with_rows(std::span<const NetworkTensor> tensors
 std::optional<hone_throughput> follow_plan(Options& options) {
   if (options.tool.load_engine.empty() || says_streams(options)) return std::nullopt;
   try {
-    const auto plan = make<hone_plan>(hone_plan_create_from_file, options.tool.load_engine.c_str());
+    const auto plan = make<hone_plan>(hone_plan_create_from_file, of_rank(options.tool.load_engine).c_str());
     const auto found = ask<hone_throughput>(hone_plan_throughput, plan.get());
     if (found.streams == 0) return std::nullopt;
     options.perf.streams = found.streams;

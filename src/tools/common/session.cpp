@@ -12,6 +12,7 @@
 #include "tools/common/interrupt.h"
 #include "tools/common/model_shapes.h"
 #include "tools/common/watcher.h"
+#include "tools/files/rank_files.h"
 #include "tools/model/prepare.h"
 #include "tools/trtexec/layer_types.h"
 #include "tools/trtexec/memory_usage.h"
@@ -55,8 +56,19 @@ Owned<hone_model> import_model(const std::string& path, const Voices& voices) {
 }  // namespace
 
 Owned<hone_device> make_device(const std::string& name, int workers) {
-  const hone_device_options options{.size = sizeof(hone_device_options), .workers = workers};
-  return make<hone_device>(hone_device_create, name.c_str(), &options);
+  const auto open = [](const std::string& device, int threads) {
+    const hone_device_options options{.size = sizeof(hone_device_options), .workers = threads};
+    return make<hone_device>(hone_device_create, device.c_str(), &options);
+  };
+  const hone_rank rank = this_rank();
+  if (rank.local_ranks <= 1 || workers > 0) return open(name, workers);
+  // Ranks beside each other: a GPU each, or a share of the cores, where nothing else is said.
+  auto device = open(name, 0);
+  const hone_device_info info = info_of(device.get());
+  if (info.host_accessible == 0)
+    return name == "0" && rank.local_rank > 0 ? open(std::to_string(rank.local_rank), 0) : std::move(device);
+  const bool told = name.find_first_of("@/") != std::string::npos || env_text("HONE_THREADS");
+  return told ? std::move(device) : open(name, std::max(1, info.workers / rank.local_ranks));
 }
 
 Owned<hone_device> device_for_streams(const Options& options) {
@@ -68,7 +80,7 @@ Owned<hone_device> device_for_streams(const Options& options) {
 }
 
 void Session::build() {
-  auto model = import_model(options_.tool.onnx, voices_);
+  auto model = import_model(of_rank(options_.tool.onnx), voices_);
   monitor_memory("the import");
   const auto options = prepare_build(*model, *device_, options_, voices_.tool);
   Progress progress;
@@ -98,7 +110,8 @@ void Session::build() {
 }
 
 void Session::save_plan() {
-  const std::string& path = options_.tool.save_engine;
+  const std::string& asked = options_.tool.save_engine;
+  const std::string path = is_divided(plan_.get()) && !asked.empty() ? for_rank(asked) : asked;
   if (path.empty()) {
     plan_bytes_ = static_cast<size_t>(info_of(plan_.get()).file_bytes);
     return;
@@ -115,7 +128,7 @@ void Session::monitor_memory(std::string_view phase) const {
 }
 
 void Session::read() {
-  const std::string& path = options_.tool.load_engine;
+  const std::string path = of_rank(options_.tool.load_engine);
   const double start = now_ms();
   try {
     plan_ = make<hone_plan>(hone_plan_create_from_file, path.c_str());
@@ -200,7 +213,8 @@ void Session::time_refit() const {
 
 double Session::time_load() const {
   const double start = now_ms();
-  const auto& file = !options_.tool.load_engine.empty() ? options_.tool.load_engine : options_.tool.save_engine;
+  const std::string file =
+      of_rank(!options_.tool.load_engine.empty() ? options_.tool.load_engine : options_.tool.save_engine);
   if (!file.empty()) {
     const auto plan = make<hone_plan>(hone_plan_create_from_file, file.c_str());
     const auto engine = make<hone_engine>(hone_engine_create, plan.get(), device_.get(), nullptr);

@@ -1,152 +1,115 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `hone template shard-hints`: how a model could be spread over several GPUs, for reading and editing. `hone multi-device shard`: the
-// model rewritten so.
-#include "base/file.h"
+// `hone shard`: a model for each of several ranks, which hold a share of its weights each and run it together.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
 #include "base/text.h"
+#include "edit/file.h"
+#include "edit/shard/rank_model.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/group.h"
 #include "tools/surgeon/model_line.h"
-#include "tools/surgeon/shard_hints.h"
 
 namespace hone {
 namespace {
 
-std::vector<CompanionFlag> with_hint_flags(std::vector<CompanionFlag> own) {
-  const std::vector<CompanionFlag> flags{
-      {"--parallelism", Takes::one, "<kind>", "CP: each device has a part of the sequence"},
-      {"--root", Takes::one, "<rank>", "of collectives (default -1)"},
-      {"--gpus", Takes::one, "<count>", "that take part (default 0: all)"},
-      {"--groups", Takes::any, "<index...>", "of NCCL; none: all"},
-      {"--cp-type", Takes::one, "<kind>", "native: keys and values are gathered; fused: Attention nodes do it"},
-      {"--no-suggest-io", Takes::nothing, "", "leave inputs and outputs as they are"},
-      {"--i-idx", Takes::one, "<axis>", "of the sequence in inputs that have no size sequence_length or seq_len"},
-      {"--o-idx", Takes::one, "<axis>", "in outputs"},
-      {"--k-idx", Takes::one, "<axis>", "in keys"},
-      {"--v-idx", Takes::one, "<axis>", "in values"},
-      {"--i-rank", Takes::one, "<rank>", "of inputs whose rank is not known"},
-      {"--o-rank", Takes::one, "<rank>", "of outputs"},
-      {"--kv-rank", Takes::one, "<rank>", "of keys and values"},
-      {"--reduce-op", Takes::one, "<word>", "of what is scattered: sum, prod, min, max (default), avg"},
-      {"--attention-pattern", Takes::one, "<number>", "0: MatMul, Softmax, MatMul; 1: with scales behind Q's shape"},
-      {"--q-shuffle", Takes::any, "<axis...>", "of Attention nodes: queries are transposed so before"},
-      {"--k-shuffle", Takes::any, "<axis...>", "keys"},
-      {"--v-shuffle", Takes::any, "<axis...>", "values"},
-      {"--is-causal", Takes::nothing, "", "of Attention nodes"},
-      {"--nb-rank", Takes::one, "<count>", "of ranks (default 1)"}};
-  own.insert(own.end(), flags.begin(), flags.end());
-  return own;
-}
+using Json = nlohmann::ordered_json;
 
-const CompanionCommand& hints_command() {
+const CompanionCommand& command() {
   static const CompanionCommand kCommand{
-      "template shard-hints", "MODEL.onnx",
-      "Writes how attention, inputs and outputs of a model could be spread over several GPUs, for hone multi-device "
-      "shard.",
-      with_load_flags(with_hint_flags({{"--output", Takes::one, "<file>", "the JSON file that is written", "-o"}}))};
-  return kCommand;
-}
-const CompanionCommand& shard_command() {
-  static const CompanionCommand kCommand{
-      "multi-device shard", "MODEL.onnx",
-      "Rewrites a model for several GPUs: parts of the sequence are scattered and gathered by DistCollective nodes, "
-      "which are "
-      "TensorRT's.",
-      with_model_flags(
-          with_hint_flags({{"--hint", Takes::one, "<file>", "of hone template shard-hints", "-s"},
-                           {"--one-shot", Takes::nothing, "", "without one: what it would say is done"},
-                           {"--shape-inference", Takes::nothing, "", "accepted; types are always inferred"},
-                           {"--no-shape-inference", Takes::nothing, "", "accepted"}}))};
-  return kCommand;
-}
-const CompanionCommand& multi_device_command() {
-  static const CompanionCommand kCommand{
-      "multi-device", "COMMAND", "Rewrites models for several GPUs: shard.", {}, 0, 1000};
+      "shard",
+      "MODEL.onnx",
+      "Divides a model over ranks: pairs of products by columns and rows, attention by heads, large tables and last "
+      "products by columns. "
+      "Each rank gets a model of its own, MODEL.onnx.rank0 and so on, with its share of the weights; what stays whole "
+      "is "
+      "listed with the "
+      "reason.",
+      {{"--tp", Takes::one, "<ranks>", "how many ranks (default 2)"},
+       {"--output", Takes::one, "<folder>", "where the models go", "-o"},
+       {"--form", Takes::one, "<name>",
+        "whose collectives are written: tensorrt (DistCollective, the default) or microsoft (AllReduce, AllGather)"},
+       {"--external-data-dir", Takes::one, "<folder>",
+        "where weights in other files are (default: beside the model)"}}};
   return kCommand;
 }
 
-edit::AttentionForm form_of(const Arguments& arguments) {
-  const int64_t form = arguments.integer("--attention-pattern", 0);
-  if (form != 0 && form != 1)
-    throw UsageError(fmt::format("--attention-pattern {}: there is no such pattern", form), "0 or 1");
-  return form == 0 ? edit::AttentionForm::plain : edit::AttentionForm::scaled;
+edit::CollectiveForm form_of(const std::string& name) {
+  if (name == "tensorrt") return edit::CollectiveForm::tensorrt;
+  if (name == "microsoft") return edit::CollectiveForm::microsoft;
+  throw UsageError(fmt::format("--form {}: there is no such form", name), "tensorrt or microsoft");
 }
 
-std::vector<int64_t> integers_of(const Arguments& arguments, std::string_view flag) {
-  std::vector<int64_t> numbers;
-  for (const std::string& word : arguments.values(flag)) {
-    const std::optional<int64_t> number = parse_integer(word);
-    if (!number) throw UsageError(fmt::format("{} takes integers, not '{}'", flag, word));
-    numbers.push_back(*number);
+/// Weights in other files stay there for a rank, too, and models that are nearly too large for one file get one.
+bool wants_external(const edit::Model& model) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  int64_t bytes = 0;
+  for (const edit::Weight& weight : model.graph.weights) {
+    if (weight.file) return true;
+    bytes += edit::element_bytes(weight);
   }
-  return numbers;
+  return bytes > kMost;
 }
 
-edit::HintRequest request_of(const Arguments& arguments) {
-  if (const std::string kind = arguments.value("--parallelism", "CP"); kind != "CP")
-    throw UsageError(fmt::format("--parallelism {} is not built", kind), "CP, context parallelism, is");
-  const std::string type = arguments.value("--cp-type", "native");
-  if (type != "native" && type != "fused")
-    throw UsageError(fmt::format("--cp-type {}: there is no such kind", type), "native or fused");
-  const auto number = [&](std::string_view flag) { return arguments.integer(flag, 0); };
-  const auto rank = [&](std::string_view flag) {
-    return arguments.has(flag) ? std::optional(arguments.integer(flag, 0)) : std::nullopt;
-  };
-  const int64_t ranks = arguments.integer("--nb-rank", 1);
-  edit::HintRequest request;
-  request.form = form_of(arguments);
-  request.collective = {number("--gpus"), arguments.integer("--root", -1), ranks, integers_of(arguments, "--groups"),
-                        arguments.value("--reduce-op", "max")};
-  check_reduction(request.collective.reduce);
-  if (type == "fused")
-    request.replace =
-        edit::FusedAttention{arguments.has("--is-causal"), integers_of(arguments, "--q-shuffle"),
-                             integers_of(arguments, "--k-shuffle"), integers_of(arguments, "--v-shuffle"), ranks};
-  request.suggests_ends = !arguments.has("--no-suggest-io");
-  request.input_axis = number("--i-idx"), request.output_axis = number("--o-idx");
-  request.k_axis = number("--k-idx"), request.v_axis = number("--v-idx");
-  request.input_rank = rank("--i-rank"), request.output_rank = rank("--o-rank"), request.kv_rank = rank("--kv-rank");
-  return request;
+Json report_of(const edit::Division& division, const std::vector<std::string>& files) {
+  Json whole = Json::array();
+  for (const edit::Whole& each : division.whole)
+    whole.push_back(
+        {{"node", each.node}, {"weight", each.weight}, {"elements", each.elements}, {"reason", each.reason}});
+  return {{"ranks", division.ranks},   {"files", files}, {"pairs", division.pairs}, {"alone", division.heads},
+          {"tables", division.tables}, {"whole", whole}};
 }
 
-ExitStatus write_hints(const Arguments& arguments) {
-  const Narrator narrator(arguments);
-  const std::string path = arguments.value("--output");
-  if (!path.ends_with(".json")) throw UsageError("the file to write is to be called .json", "-o hints.json");
-  const edit::HintRequest request = request_of(arguments);
-  const edit::ShardHints hints = edit::shard_hints(load_model(arguments, arguments.file()), request);
-  if (hints.layers.empty()) narrator.warning("No attention was found: the hints say nothing");
-  narrator.info("{} attention layer(s), {} input(s), {} output(s)", hints.layers.size(), hints.inputs.size(),
-                hints.outputs.size());
-  write_file(path, hints_text(hints));
-  narrator.info("Saving shard hints to: {}", path);
-  return ExitStatus::passed;
+void tell(const edit::Model& model, const edit::Division& division, const Narrator& narrator) {
+  narrator.info("{} pairs of products are divided, each with a sum over the ranks behind it", division.pairs);
+  if (division.heads > 0)
+    narrator.info("{} products are divided alone, and their results put together", division.heads);
+  if (division.tables > 0) narrator.info("{} tables are divided by columns", division.tables);
+  for (const auto* values : {&model.graph.inputs, &model.graph.outputs})
+    for (const edit::Value& value : *values)
+      if (const auto cut = division.tensors.find(value.name);
+          cut != division.tensors.end() && !division.gathered.contains(value.name))
+        narrator.info("{} is a share on every rank: 1/{} of its axis {}", value.name, division.ranks, cut->second.axis);
+  for (const edit::Whole& each : division.whole)
+    narrator.warning("{} stays whole on every rank ({}, {} elements): {}", each.node, each.weight, each.elements,
+                     each.reason);
 }
 
 ExitStatus shard(const Arguments& arguments) {
-  if (arguments.has("--hint") == arguments.has("--one-shot"))
-    throw UsageError("either --hint or --one-shot says what to do", "hone template shard-hints MODEL -o hints.json");
-  const edit::AttentionForm form = form_of(arguments);
-  std::optional<edit::ShardHints> hints;
-  if (arguments.has("--hint")) hints = read_hints(arguments.value("--hint"));
-  return edit_model(arguments, [&](edit::Model& model, const Narrator& narrator) {
-    if (!hints) hints = edit::shard_hints(model, request_of(arguments));
-    const size_t count = edit::shard(model, *hints, form);
-    if (count == 0)
-      throw Error(
-          fmt::format("none of the {} attention layer(s) that the hints name is in the model", hints->layers.size()),
-          "hone template shard-hints finds them; --attention-pattern 1 is another form");
-    narrator.info("{} attention layer(s) rewritten", count);
-  });
+  if (!arguments.has("--output")) throw UsageError("no folder to write is given", "-o ranks");
+  constexpr int64_t kMostRanks = 1024;
+  const int64_t ranks = arguments.integer("--tp", 2);
+  if (ranks < 2 || ranks > kMostRanks)
+    throw UsageError(fmt::format("--tp {}: a model is divided over 2 to {} ranks", ranks, kMostRanks));
+  const edit::CollectiveForm form = form_of(arguments.value("--form", "tensorrt"));
+  const Narrator narrator(arguments);
+  const edit::Model model = load_model(arguments, arguments.file());
+  const edit::Facts facts(model);
+  const edit::Division division = edit::divide(facts, static_cast<int>(ranks));
+  const std::filesystem::path folder(arguments.value("--output"));
+  std::filesystem::create_directories(folder);
+  edit::SaveRules rules;
+  if (wants_external(model)) rules.external = "";
+  std::vector<std::string> files;
+  for (int rank = 0; rank < division.ranks; ++rank) {
+    files.push_back(
+        (folder / fmt::format("{}.rank{}", std::filesystem::path(arguments.file()).filename().string(), rank))
+            .string());
+    edit::save(edit::rank_model(model, facts, division, rank, form), files.back(), rules);
+    narrator.info("Wrote {}", files.back());
+  }
+  tell(model, division, narrator);
+  if (arguments.has("--json")) write_json_result(arguments, report_of(division, files).dump(2));
+  return ExitStatus::passed;
 }
 
 }  // namespace
 
-const FriendlyCommand& describe_template_shard_hints() { return friendly<hints_command>(); }
-int run_template_shard_hints(Words words) { return run_companion(hints_command(), words, write_hints); }
-const FriendlyCommand& describe_multi_device_shard() { return friendly<shard_command>(); }
-int run_multi_device_shard(Words words) { return run_companion(shard_command(), words, shard); }
-const FriendlyCommand& describe_multi_device() { return friendly<multi_device_command>(); }
-int run_multi_device(Words words) { return run_group(multi_device_command(), words); }
+const FriendlyCommand& describe_shard() {
+  static const FriendlyCommand kFriendly = friendly_of(command());
+  return kFriendly;
+}
+
+int run_shard(Words words) { return run_companion(command(), words, shard); }
 
 }  // namespace hone

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "edit/changes/shard.h"
+#include "edit/changes/context_parallel.h"
 
 namespace hone {
 

@@ -17,6 +17,7 @@
 #include "tools/common/plan_streams.h"
 #include "tools/common/replicas.h"
 #include "tools/common/session.h"
+#include "tools/files/rank_files.h"
 #include "tools/trtexec/memory_usage.h"
 #include "tools/trtexec/routes.h"
 #include "tools/trtexec/time_deserialize.h"
@@ -233,6 +234,7 @@ int run_trtexec(const std::vector<std::string>& arguments, const std::string& co
   }
   if (line.errors.empty() && line.options.tool.tuning.help) return print_knobs(line.options.tool.tuning.help_knob);
   Logger log;
+  if (!speaks()) log.set_threshold(Severity::error);
   Outcome outcome = Outcome::failed;
   const bool accepted = accept(line, log);
   if (!accepted && line.options.tool.release == Release::v11) return 1;

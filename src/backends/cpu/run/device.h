@@ -8,6 +8,7 @@
 
 #include "backends/cpu/jit/isa.h"
 #include "device/device.h"
+#include "device/group.h"
 
 namespace hone::cpu {
 
@@ -17,7 +18,7 @@ struct DeviceOptions {
   Isa isa = best_isa();
 };
 
-class CpuDevice final : public Device {
+class CpuDevice final : public Device, public HasGroup {
  public:
   explicit CpuDevice(const DeviceOptions& options = {});
 

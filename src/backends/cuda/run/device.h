@@ -12,6 +12,7 @@
 #include "backends/cuda/run/libraries.h"
 #include "backends/cuda/run/module.h"
 #include "device/device.h"
+#include "device/group.h"
 
 namespace hone::cuda {
 
@@ -66,7 +67,7 @@ class CudaEvent final : public Event {
 /// How many GPUs the driver sees; 0 without a driver.
 int device_count();
 
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public HasGroup {
  public:
   explicit CudaDevice(int ordinal);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "device/group.h"
+
 namespace hone::cuda {
 namespace {
 
@@ -17,10 +19,12 @@ struct Range {
 struct Access {
   std::vector<Range> reads, writes;
   bool known = true;
+  bool together = false;
 };
 
 Access access_of(const Launch& launch) {
   Access access;
+  access.together = dynamic_cast<const IsTogether*>(launch.kernel.get()) != nullptr;
   access.known =
       launch.input_bytes.size() == launch.inputs.size() && launch.output_bytes.size() == launch.outputs.size();
   if (!access.known) return access;
@@ -41,6 +45,7 @@ bool overlap(const std::vector<Range>& a, const std::vector<Range>& b) {
 
 bool must_wait(const Access& later, const Access& earlier) {
   if (!later.known || !earlier.known) return true;
+  if (later.together && earlier.together) return true;  // in the order that all ranks have
   return overlap(later.reads, earlier.writes) || overlap(later.writes, earlier.writes) ||
          overlap(later.writes, earlier.reads);
 }

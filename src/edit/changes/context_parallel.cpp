@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edit/changes/shard.h"
+#include "edit/changes/context_parallel.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/collective/communicator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+namespace hone::cuda {
+
+Communicator::Communicator(std::shared_ptr<Group> group, const std::vector<int>& ranks) : group_(std::move(group)) {
+  std::vector<int> members = ranks;
+  if (members.empty()) {
+    members.resize(static_cast<size_t>(group_->size()));
+    std::iota(members.begin(), members.end(), 0);
+  }
+  size_ = static_cast<int>(members.size());
+  place_ = static_cast<int>(std::ranges::find(members, group_->rank()) - members.begin());
+  HONE_ASSERT(place_ < size_, "rank {} makes a communicator of others", group_->rank());
+  const nccl::Table& library = nccl::library();
+  nccl::UniqueId id{};
+  if (place_ == 0) settle("naming the communicator", library.ncclGetUniqueId(&id));
+  // Every rank says one, those that lead nobody an empty one.
+  const std::vector<std::string> ids =
+      group_->exchange(place_ == 0 ? std::string_view(id.bytes, sizeof id.bytes) : std::string_view());
+  const std::string& told = ids[static_cast<size_t>(members.front())];
+  HONE_CHECK(told.size() == sizeof id.bytes, "rank {} named no communicator", members.front());
+  std::memcpy(id.bytes, told.data(), sizeof id.bytes);
+  nccl::Config config;
+  settle("joining the communicator", library.ncclCommInitRankConfig(&handle_, size_, id, place_, &config));
+  group_->on_failure([this] { abort(); });
+}
+
+Communicator::~Communicator() { abort(); }
+
+void Communicator::abort() {
+  const std::lock_guard lock(mutex_);
+  if (handle_ != nullptr) nccl::library().ncclCommAbort(handle_);
+  handle_ = nullptr;
+}
+
+void Communicator::fail(const std::string& what) {
+  const GroupError error(fmt::format("rank {} of {} lost the others in NCCL: {}", group_->rank(), group_->size(), what),
+                         "NCCL_DEBUG=WARN tells more; HONE_RANK_TIMEOUT=SECONDS says how long to wait");
+  abort();
+  group_->fail(error);
+  throw GroupError(error);
+}
+
+void Communicator::settle(const char* what, nccl::Result result) {
+  const nccl::Table& library = nccl::library();
+  const double end = now_ms() + group_->timeout_ms();
+  while (result == nccl::kInProgress) {
+    if (now_ms() > end) fail(fmt::format("{}: they have not come within {:g} s", what, group_->timeout_ms() / 1000.0));
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    const std::lock_guard lock(mutex_);
+    if (handle_ == nullptr) break;
+    if (library.ncclCommGetAsyncError(handle_, &result) != nccl::kSuccess) break;
+  }
+  group_->require_sound();
+  if (result == nccl::kSuccess) return;
+  fail(fmt::format("{}: {}", what, library.ncclGetErrorString(result)));
+}
+
+std::shared_ptr<Communicator> communicator_of(const std::shared_ptr<Group>& group, const std::vector<int>& ranks) {
+  static std::mutex mutex;
+  static std::map<std::pair<const Group*, std::vector<int>>, std::shared_ptr<Communicator>> known;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<Communicator>& found = known[{group.get(), ranks}];
+  if (!found) found = std::make_shared<Communicator>(group, ranks);
+  return found;
+}
+
+}  // namespace hone::cuda

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A communicator of NCCL for the ranks of a group, or for some of them. It is never waited for without end: what does not come about in
+// the group's time is given up, and so is everything once the group has failed.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backends/cuda/collective/nccl_abi.h"
+#include "device/group.h"
+
+namespace hone::cuda {
+
+class Communicator {
+ public:
+  /// All ranks of the group call it at the same place. Throws Error without NCCL, GroupError where the others do not come.
+  Communicator(std::shared_ptr<Group> group, const std::vector<int>& ranks);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int place() const { return place_; }
+  int size() const { return size_; }
+  /// A call of the library in several steps: call(handle) returns what one returned. Throws GroupError where it fails.
+  template <typename Call>
+  void run(const char* what, const Call& call) {
+    settle(what, call(handle_));
+  }
+  /// What is in the stream ends at once; from any thread.
+  void abort();
+
+ private:
+  void settle(const char* what, nccl::Result result);
+  [[noreturn]] void fail(const std::string& what);
+
+  std::shared_ptr<Group> group_;
+  int place_ = 0, size_ = 1;
+  std::mutex mutex_;
+  nccl::Handle handle_ = nullptr;
+};
+
+/// One for each set of ranks, as long as the process lives. Empty: all of them.
+std::shared_ptr<Communicator> communicator_of(const std::shared_ptr<Group>& group, const std::vector<int>& ranks);
+
+}  // namespace hone::cuda
