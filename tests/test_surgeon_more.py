@@ -2,7 +2,6 @@
 """hone surgeon, continued: what folding leaves, other types, functions, references inside of attributes. The numbers in the tests' names are
 rows of docs/companions.md."""
 
-import conftest
 import numpy as np
 import onnx
 import onnxruntime
@@ -10,11 +9,6 @@ import pytest
 import tiny
 from onnx import TensorProto, helper, numpy_helper
 from test_surgeon import graph, ops, sizes, weights
-
-
-@pytest.fixture
-def hone(folder):
-    return conftest.Program(folder, "hone")
 
 
 def session(path):
