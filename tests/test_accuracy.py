@@ -9,18 +9,13 @@ import onnx
 import onnxruntime
 import pytest
 import tiny
-from conftest import Program, unpacked
+from conftest import unpacked
 from onnx import helper
 
 RANDOM = np.random.default_rng(17)
 LAYERS = 6
 UNTIMED = "--builderOptimizationLevel=0"
 SPOILT = 3
-
-
-@pytest.fixture
-def hone(folder):
-    return Program(folder, "hone")
 
 
 @pytest.fixture

@@ -15,24 +15,17 @@ import onnx
 import pytest
 import tiny
 from onnx import TensorProto, helper, numpy_helper
+from test_compare import LIBRARIES, scaled, with_onnxruntime
 
-LIBRARIES = [os.environ.get("HONE_ONNXRUNTIME_LIB", ""), *glob.glob(f"{sys.prefix}/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so*")]
 POLYGRAPHY = "import sys; from polygraphy.tools import main; sys.exit(main())"
-with_onnxruntime = pytest.mark.skipif(not any(map(os.path.exists, LIBRARIES)), reason="there is no libonnxruntime.so")
-
-
-def scaled(path, factor):
-    """m = x * factor, y = relu(m)."""
-    return tiny.save(path, [helper.make_node("Mul", ["x", "c"], ["m"], name="mul0"), helper.make_node("Relu", ["m"], ["y"], name="relu0")],
-                     {"c": np.array(factor, np.float32)}, [("x", [2, 8])], [("y", [2, 8])], opset=13)
 
 
 @pytest.fixture
-def hone(folder):
+def hone(hone):
     """In a folder with a.onnx and b.onnx, which is a thousandth more."""
-    scaled(folder / "a.onnx", 1)
-    scaled(folder / "b.onnx", 1.001)
-    return conftest.Program(folder, "hone")
+    scaled(hone.folder / "a.onnx", 1)
+    scaled(hone.folder / "b.onnx", 1.001)
+    return hone
 
 
 def said_by(program, status, *words, **options):

@@ -28,14 +28,13 @@ def scaled(path, factor):
 
 
 @pytest.fixture
-def hone(folder):
+def hone(hone):
     """In a folder with a.onnx, b.onnx, which is a thousandth more, and what a.onnx computes: a.json, every tensor of it: a_all.json."""
-    program = conftest.Program(folder, "hone")
-    scaled(folder / "a.onnx", 1)
-    scaled(folder / "b.onnx", 1.001)
-    program("run", "a.onnx", "--cpu", "--save-outputs", "a.json")
-    program("run", "a.onnx", "--cpu", "--onnx-outputs", "*", "--save-outputs", "a_all.json")
-    return program
+    scaled(hone.folder / "a.onnx", 1)
+    scaled(hone.folder / "b.onnx", 1.001)
+    hone("run", "a.onnx", "--cpu", "--save-outputs", "a.json")
+    hone("run", "a.onnx", "--cpu", "--onnx-outputs", "*", "--save-outputs", "a_all.json")
+    return hone
 
 
 def said_by(hone, status, *words):

@@ -9,17 +9,11 @@ import subprocess
 import sys
 import time
 
-import conftest
 import numpy as np
 import onnx
 import pytest
 import tiny
 from onnx import helper
-
-
-@pytest.fixture
-def hone(folder):
-    return conftest.Program(folder, "hone")
 
 
 def said_by(program, status, *words, **options):

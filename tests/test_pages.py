@@ -7,17 +7,12 @@ import browser as chromium
 import onnx
 import pytest
 import tiny
-from conftest import ROOT, Program
+from conftest import ROOT
 from onnx import TensorProto, helper
 
 SCREENS = ROOT / "build" / "screens"
 LOOKS = [(1280, False), (1280, True), (400, False), (400, True)]
 pytestmark = pytest.mark.skipif(chromium.program() is None or axe.FILE is None, reason="no Chromium or no axe-core")
-
-
-@pytest.fixture
-def hone(folder):
-    return Program(folder, "hone")
 
 
 def drawn(browser):

@@ -14,11 +14,6 @@ import yaml
 from onnx import helper
 
 
-@pytest.fixture
-def hone(folder):
-    return conftest.Program(folder, "hone")
-
-
 def said_by(program, status, *words):
     """What it said; it has to exit with the status."""
     done = program.run(*words)

@@ -10,15 +10,9 @@ import onnx
 import onnxruntime
 import pytest
 import tiny
-from conftest import Program
 from onnx import helper, numpy_helper
 
 RANDOM = np.random.default_rng(13)
-
-
-@pytest.fixture
-def hone(folder):
-    return Program(folder, "hone")
 
 
 @pytest.fixture

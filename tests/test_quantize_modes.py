@@ -11,16 +11,11 @@ import onnx
 import onnx.reference
 import pytest
 import tiny
-from conftest import BIN, Program
+from conftest import BIN
 from onnx import TensorProto, helper, numpy_helper
 from test_quantize import error, run
 
 RANDOM = np.random.default_rng(17)
-
-
-@pytest.fixture
-def hone(folder):
-    return Program(folder, "hone")
 
 
 @pytest.fixture

@@ -9,26 +9,19 @@ import browser as chromium
 import onnx
 import pytest
 import tiny
-from conftest import Program
 
 UNTIMED = "--builderOptimizationLevel=0"
 PARTS = ["Overview", "Latency", "Precision", "Layers", "Graph", "Roofline", "Memory", "Tactics", "Hazards", "Build", "Compare", "Data"]
 
 
 @pytest.fixture
-def hone(folder):
-    return Program(folder, "hone")
-
-
-@pytest.fixture
-def exported(folder):
+def exported(folder, trtexec):
     """m.plan with m.graph.json, m.profile.json and m.timing.json beside it; n.* of the same model in BF16."""
     tiny.convolutions(folder / "m.onnx")
     for name, flags in (("m", []), ("n", ["--bf16"])):
-        done = Program(folder).run("--onnx=m.onnx", UNTIMED, "--shapes=x:2x3x16x16", f"--saveEngine={name}.plan", "--profilingVerbosity=detailed",
-                                   f"--exportLayerInfo={name}.graph.json", f"--exportProfile={name}.profile.json",
-                                   f"--exportTimes={name}.timing.json", "--duration=0.05", "--warmUp=0", *flags)
-        assert done.returncode == 0, done.stdout[-3000:]
+        trtexec("--onnx=m.onnx", UNTIMED, "--shapes=x:2x3x16x16", f"--saveEngine={name}.plan", "--profilingVerbosity=detailed",
+                f"--exportLayerInfo={name}.graph.json", f"--exportProfile={name}.profile.json", f"--exportTimes={name}.timing.json",
+                "--duration=0.05", "--warmUp=0", *flags)
     return folder
 
 
@@ -76,6 +69,27 @@ def test_a_plan_is_measured_here_beside_the_ceilings_of_the_machine(hone, export
     engine, = report["engines"]
     assert engine["profiled"] and engine["latencies"] and engine["peaks"]["bytes"] > 0 and engine["peaks"]["f32"] > 0
     assert dict(map(tuple, engine["facts"]))["precision"] == "FP32"
+
+
+def test_few_queries_and_rounds_are_called_few(hone, exported, browser):
+    hone("report", "m.plan", "-o", "r.html", "-t", "0", "-n", "3", "--warmUp=0")
+    browser.open(exported / "r.html")
+    engine, = browser.ask("JSON.parse(document.getElementById('data').textContent).engines")
+    told, count = dict(map(tuple, engine["facts"])), len(engine["latencies"])
+    assert 3 <= count < 10 and engine["rounds"] == 3
+    assert re.fullmatch(rf"queries: {count} in [\d.]+ s, after 0 to warm up; then layer by layer, rounds: 3", told["measured"])
+    assert told["steadiness"] == "not known of so few queries; -t 1 measures longer"
+    cards = browser.ask("Object.fromEntries(Array.from(document.querySelectorAll('.card')).map(e => [e.querySelector('span').textContent, e.querySelector('b').textContent]))")
+    assert float(cards["slowest query (ms)"]) == pytest.approx(max(engine["latencies"]), rel=1e-3)
+    assert cards["queries"] == str(count) and "of all layers, one inference (ms), mean of 3" in cards
+    assert not {"99th percentile (ms)", "between the quartiles, of the median (%)"} & cards.keys()
+    for part in ("Latency", "Layers"):
+        shown(browser, part)
+        assert "means of 3 rounds, too few for small differences" in browser.ask("document.getElementById('main').textContent")
+    shown(browser, "Overview")
+    hone("report", "m.plan", "-o", "r.html", "-t", "0", "-n", "200", "--warmUp=0")
+    browser.open(exported / "r.html", "#Layers")
+    assert "too few" not in browser.ask("document.getElementById('main').textContent") and browser.errors == []
 
 
 def test_candidates_of_a_tuned_plan_say_why_they_were_not_taken(hone, folder):

@@ -16,11 +16,6 @@ from onnx import TensorProto, helper, numpy_helper
 IMAGE = [1, 3, 224, 224]
 
 
-@pytest.fixture
-def hone(folder):
-    return conftest.Program(folder, "hone")
-
-
 def subgraphs(path):
     """Y = x0 + (a * x1 + b)."""
     small = {name: np.full(IMAGE, value, np.float32) for name, value in (("a", 2), ("b", 1))}

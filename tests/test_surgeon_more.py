@@ -15,11 +15,6 @@ from onnx import TensorProto, helper, numpy_helper
 from test_surgeon import graph, ops, sizes, weights
 
 
-@pytest.fixture
-def hone(folder):
-    return conftest.Program(folder, "hone")
-
-
 def session(path):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """hone bench --throughput: settings that divide the cores are measured, the winner goes into the plan, and tools that feed it follow."""
 
+import ctypes
 import json
 import os
 import re
@@ -74,6 +75,25 @@ def test_the_plan_keeps_the_winner_and_tools_follow_it(folder, hone, trtexec, mo
     assert re.search(rf"Set shape of input tensor x to: {chosen['rows']}x3x16x16", told)
     told = trtexec("--loadEngine=tuned.plan", "--duration=0", "--iterations=3", "--infStreams=1", "--shapes=x:1x3x16x16")
     assert "which are taken" not in told and "Inference Streams: 1" in told
+
+
+def openings(file, run):
+    """How often a file is opened while that runs, as Linux tells (inotify)."""
+    opened, closed, one = 0x20, 0x10, 16  # bits of events, and the bytes of each; equal ones in a row would be told as one
+    system = ctypes.CDLL(None, use_errno=True)
+    queue = system.inotify_init1(os.O_NONBLOCK)
+    assert system.inotify_add_watch(queue, os.fsencode(file), opened | closed) > 0
+    run()
+    events = os.read(queue, 1 << 16)
+    os.close(queue)
+    return sum(int.from_bytes(events[at + 4:at + 8], "little") == opened for at in range(0, len(events), one))
+
+
+def test_a_plan_is_opened_and_held_against_its_checksums_once(folder, hone, trtexec, model):
+    trtexec(f"--onnx={model}", "--saveEngine=m.plan", "--skipInference", "--builderOptimizationLevel=0", "--shapes=x:1x3x16x16")
+    for program, words in ((trtexec, ("--loadEngine=m.plan", "--duration=0", "--iterations=3")), (trtexec, ("--loadEngine=m.plan", "--getPlanVersionOnly")),
+                           (hone, ("bench", "m.plan", *BRIEF)), (hone, ("report", "m.plan", "-o", "r.html"))):
+        assert openings(folder / "m.plan", lambda program=program, words=words: program(*words)) == 1, words
 
 
 def test_streams_are_tuned_beside_each_other_and_the_file_of_times_stays_as_it_was(folder, hone, model):

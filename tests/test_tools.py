@@ -21,9 +21,9 @@ from onnx import helper
 
 
 @pytest.fixture
-def hone(folder):
-    tiny.perceptron(folder / "model.onnx")
-    return conftest.Program(folder, "hone")
+def hone(hone):
+    tiny.perceptron(hone.folder / "model.onnx")
+    return hone
 
 
 @pytest.fixture

@@ -9,16 +9,10 @@ import numpy as np
 import onnx
 import pytest
 import tiny
-from conftest import Program
 from onnx import helper
 
 UNTIMED = "--builderOptimizationLevel=0"
 needs_browser = pytest.mark.skipif(chromium.program() is None, reason="there is no Chromium")
-
-
-@pytest.fixture
-def hone(folder):
-    return Program(folder, "hone")
 
 
 def chain(path, count):

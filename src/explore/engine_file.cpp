@@ -219,13 +219,11 @@ struct ProfileRow {
   double average_ms, median_ms, share;
 };
 
-std::vector<ProfileRow> profile_rows(std::string_view text) {
-  const Json json = parsed(text, "profile");
-  if (!json.is_array()) throw Error("the profile is no list", "it is what trtexec writes with --exportProfile");
+std::vector<ProfileRow> profile_rows(const Json& json) {
   std::vector<ProfileRow> rows;
   std::map<std::string, int> seen;
   for (const Json& each : json) {
-    if (!each.is_object() || !each.contains("name")) continue;  // {"count": n} is the first
+    if (!each.is_object() || !each.contains("name")) continue;
     ProfileRow row{joined_name(text_at(each, "name")), amount_at(each, "averageMs"), amount_at(each, "medianMs"),
                    amount_at(each, "percentage")};
     if (const int earlier = seen[row.name]++; earlier > 0) row.name += fmt::format("_{}", earlier);
@@ -251,6 +249,14 @@ void add_times(std::vector<LayerRow>& layers, const std::vector<ProfileRow>& row
     layers[i].median_ms = row.median_ms > 0 ? row.median_ms : row.average_ms;
     layers[i].share = row.share;
   }
+}
+
+void read_profile(std::string_view text, EngineRows& engine) {
+  const Json json = parsed(text, "profile");
+  if (!json.is_array()) throw Error("the profile is no list", "it is what trtexec writes with --exportProfile");
+  add_times(engine.layers, profile_rows(json));
+  engine.profiled = true;
+  if (!json.empty() && json[0].is_object()) engine.rounds = std::max<int64_t>(integer_at(json[0], "count"), 0);
 }
 
 void read_times(std::string_view text, EngineRows& engine) {
@@ -289,10 +295,7 @@ EngineRows read_engine(std::string title, std::string_view graph, std::string_vi
         const auto found = known.find(name);
         engine.bindings.push_back(found == known.end() ? TensorRow{name, "", {}, {}} : found->second);
       }
-  if (!profile.empty()) {
-    add_times(engine.layers, profile_rows(profile));
-    engine.profiled = true;
-  }
+  if (!profile.empty()) read_profile(profile, engine);
   if (!times.empty()) read_times(times, engine);
   return engine;
 }

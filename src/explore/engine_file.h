@@ -63,6 +63,7 @@ struct EngineRows {
   std::vector<BuildPhase> build;             // of an engine that was built for this
   Peaks peaks;
   bool profiled = false;
+  int64_t rounds = 0;  // of the profile: how many times each layer was timed; 0: not known
 
   double total_ms() const;  // of the layers, one inference
 };

@@ -77,6 +77,7 @@ Json engine_json(const EngineRows& engine) {
     build.push_back({{"name", phase.name}, {"depth", phase.depth}, {"begin", phase.begin_ms}, {"end", phase.end_ms}});
   return {{"title", engine.title},
           {"profiled", engine.profiled},
+          {"rounds", engine.rounds},
           {"facts", std::move(facts)},
           {"peaks",
            {{"bytes", engine.peaks.bytes_per_second},

@@ -58,8 +58,9 @@ std::vector<std::string> summary_lines(const EngineRows& engine, const SummaryOp
   };
   for (const TensorRow& tensor : engine.bindings)
     pair("binding", fmt::format("{} [{}] {}", tensor.name, fmt::join(tensor.dims, ","), tensor.element.name));
+  const std::string mean = engine.rounds > 0 ? fmt::format(", the mean of {}", engine.rounds) : "";
   pair("layers", fmt::format("{}{}", engine.layers.size(),
-                             engine.profiled ? fmt::format(", {:.4f} ms an inference", engine.total_ms())
+                             engine.profiled ? fmt::format(", {:.4f} ms an inference{}", engine.total_ms(), mean)
                                              : ", no profile was given"));
   if (engine.queries_per_second > 0)
     pair("queries", fmt::format("{}, {:.1f} a second", engine.latencies.size(), engine.queries_per_second));

@@ -87,9 +87,13 @@ function drawGraph(parent, sheet, box, options) {
       pen.lineWidth = 3;
       pen.strokeStyle = ground;
       pen.fillStyle = quiet;
+      const written = {};  // where a tensor that goes two ways is named already
       near.forEach(e => {
         const [a, b] = way(e), what = ends(e[2]), text = fits(e[4] > 1 ? `${what}, ${e[4]} tensors` : what, boxWidth);
-        const x = (a[0] + b[0]) / 2, y = (a[1] + b[1]) / 2 + 4;
+        const x = (a[0] + b[0]) / 2, y = (a[1] + b[1]) / 2 + 4, wide = pen.measureText(text).width;
+        const names = written[e[0] + " " + text] || (written[e[0] + " " + text] = []);
+        if (names.some(n => Math.abs(n[0] - x) < wide && Math.abs(n[1] - y) < 12)) return;
+        names.push([x, y]);
         pen.strokeText(text, x, y);
         pen.fillText(text, x, y);
       });

@@ -13,7 +13,7 @@
   const heat = d3.scaleSequential(d3.interpolateYlOrRd);
   const sourceOf = layer => layer.tactic.split(".")[0];
   const sources = d3.scaleOrdinal(d3.schemeSet3);
-  const usual = d3.format(".4~r"), extreme = d3.format(".4~g"), ms = n => Math.abs(n) < 1e7 ? usual(n) : extreme(n), percent = d3.format(".1f"), si = d3.format(".3~s"), count = d3.format(",");
+  const usual = d3.format(".4~r"), extreme = d3.format(".4~g"), ms = n => Math.abs(n) < 1e7 ? usual(n) : extreme(n), percent = d3.format(".1f"), whole = d3.format("d"), si = d3.format(".3~s"), count = d3.format(",");
   const bytes = n => n ? si(n).replace(/[a-zA-Zµ]?$/, unit => " " + unit + "B") : "0";
   const short = (text, most) => text.length <= most ? text : text.slice(0, most - 1) + "…";
   const shapeOf = t => "[" + t.dims.join("×") + "] " + t.element;
@@ -51,6 +51,8 @@
     const bottomAxis = d3.axisBottom(x).ticks(6), leftAxis = d3.axisLeft(y).ticks(5);
     if (xFormat) bottomAxis.tickFormat(xFormat);
     if (yFormat) leftAxis.tickFormat(yFormat);
+    if (xFormat === whole) bottomAxis.tickValues(x.ticks(6).filter(Number.isInteger));
+    if (yFormat === whole) leftAxis.tickValues(y.ticks(5).filter(Number.isInteger));
     svg.append("g").attr("class", "axis").attr("transform", `translate(0,${height - bottom})`).call(bottomAxis);
     svg.append("g").attr("class", "axis").attr("transform", `translate(${left},0)`).call(leftAxis);
   }
@@ -68,7 +70,7 @@
     const width = wide(1100), height = 230, left = 60, bottom = 22;
     const svg = figure(parent, title, width, height);
     const x = d3.scaleLinear([0, engine.layers.length], [left, width - 6]), y = d3.scaleLinear([0, d3.max(engine.layers, value) || 1], [height - bottom, 8]);
-    axes(svg, x, y, width, height, left, bottom, d3.format("d"), unit === bytes ? d3.format(".3~s") : null);
+    axes(svg, x, y, width, height, left, bottom, whole, unit === bytes ? d3.format(".3~s") : null);
     svg.selectAll("rect").data(engine.layers).enter().append("rect").attr("x", (l, i) => x(i)).attr("width", Math.max(.4, (x(1) - x(0)) * .85))
       .attr("y", l => y(value(l))).attr("height", l => y(0) - y(value(l))).attr("fill", colour).on("click", l => choose(l, "Layers"))
       .append("title").text(l => `${short(l.name, 300)}\n${l.type}, ${l.precision}\n${unit(value(l))}`);
@@ -76,10 +78,10 @@
   function histogram(parent, title, values, colour, unit) {
     const width = wide(520), height = 220, left = 46, bottom = 24;
     const svg = figure(parent, title, width, height);
-    const x = d3.scaleLinear().domain(d3.extent(values)).nice().range([left, width - 8]);
+    const x = d3.scaleLinear().domain(d3.extent(values)).nice().range([left, width - 18]);
     const bins = d3.histogram().domain(x.domain()).thresholds(x.ticks(40))(values);
     const y = d3.scaleLinear([0, d3.max(bins, b => b.length) || 1], [height - bottom, 8]);
-    axes(svg, x, y, width, height, left, bottom);
+    axes(svg, x, y, width, height, left, bottom, null, whole);
     svg.selectAll("rect").data(bins).enter().append("rect").attr("x", b => x(b.x0)).attr("width", b => Math.max(.5, x(b.x1) - x(b.x0) - 1))
       .attr("y", b => y(b.length)).attr("height", b => y(0) - y(b.length)).attr("fill", colour)
       .append("title").text(b => `${unit(b.x0)} to ${unit(b.x1)}: ${b.length}`);
@@ -126,9 +128,11 @@
     const total = d3.sum(engine.layers, l => l.average), latency = engine.latencies.slice().sort(d3.ascending);
     const list = [["layers", count(engine.layers.length)], ["weights", bytes(d3.sum(engine.layers, l => l.weights))],
       ["activations, read and written", bytes(d3.sum(engine.layers, l => l.activations))]];
-    if (engine.profiled) list.unshift(["of all layers, one inference (ms)", ms(total)]);
-    if (latency.length) list.unshift(["median latency (ms)", ms(d3.quantile(latency, .5))], ["99th percentile (ms)", ms(d3.quantile(latency, .99))],
-      ["queries", count(latency.length)], ...engine.queriesPerSecond ? [["queries a second", ms(engine.queriesPerSecond)]] : [], ["between the quartiles, of the median (%)", percent(100 * (d3.quantile(latency, .75) - d3.quantile(latency, .25)) / d3.quantile(latency, .5))]);
+    if (engine.profiled) list.unshift([`of all layers, one inference (ms)${engine.rounds ? ", mean of " + count(engine.rounds) : ""}`, ms(total)]);
+    if (latency.length) list.unshift(["median latency (ms)", ms(d3.quantile(latency, .5))],
+      latency.length < 100 ? ["slowest query (ms)", ms(d3.max(latency))] : ["99th percentile (ms)", ms(d3.quantile(latency, .99))],
+      ["queries", count(latency.length)], ...engine.queriesPerSecond ? [["queries a second", ms(engine.queriesPerSecond)]] : [],
+      ...latency.length < 10 ? [] : [["between the quartiles, of the median (%)", percent(100 * (d3.quantile(latency, .75) - d3.quantile(latency, .25)) / d3.quantile(latency, .5))]]);
     cards(list);
     const charts = main.append("div").attr("class", "charts");
     if (engine.profiled) {
@@ -145,8 +149,15 @@
       table(main, [{ title: "what", value: f => f[0] }, { title: "value", value: f => f[1] }], engine.facts, { label: "facts" });
     }
   }
+  /// Said beside times of layers that few measurements stand behind.
+  function note(...all) {
+    const few = all.filter(e => e.profiled && e.rounds > 0 && e.rounds < 10);
+    if (few.length) main.append("p").attr("class", "note").text(`Times of layers are means of ${few.map(e => count(e.rounds)).join(" and ")} rounds, too few for small differences: -t 1 measures a plan for longer.`);
+  }
+
   function latency() {
     if (!engine.profiled && !engine.latencies.length) { main.append("p").text("No times are known: give the plan itself, or the profile beside its layers (-pj)."); return; }
+    note(engine);
     const charts = main.append("div").attr("class", "charts");
     if (engine.latencies.length) {
       histogram(charts, "Latency distribution (ms)", engine.latencies, "#5aa7e8", ms);
@@ -208,12 +219,13 @@
   function samples(parent) {
     const width = wide(520), height = 220, left = 46, bottom = 24, values = engine.latencies, step = Math.ceil(values.length / 2000);
     const svg = figure(parent, "Engine Timing Samples (ms)", width, height), kept = values.filter((v, i) => i % step === 0);
-    const x = d3.scaleLinear([0, values.length], [left, width - 8]), y = d3.scaleLinear().domain(d3.extent(values)).nice().range([height - bottom, 8]);
-    axes(svg, x, y, width, height, left, bottom);
+    const x = d3.scaleLinear([0, values.length], [left, width - 18]), y = d3.scaleLinear().domain(d3.extent(values)).nice().range([height - bottom, 8]);
+    axes(svg, x, y, width, height, left, bottom, whole);
     svg.selectAll("circle").data(kept).enter().append("circle").attr("r", 1.6).attr("cx", (v, i) => x(i * step)).attr("cy", y).attr("fill", "#5aa7e8");
   }
 
   function layers() {
+    note(engine);
     const controls = main.append("div").attr("class", "controls");
     const search = controls.append("label").text("find ").append("input").attr("type", "search").attr("id", "find").attr("placeholder", "layer, node or tactic");
     const types = ["every type", ...new Set(engine.layers.map(l => l.type))];
@@ -242,7 +254,7 @@
     const rows = table(main, [{ title: "layer", value: l => l.name }, { title: "type", value: l => l.type, word: true }, { title: "precision", value: l => l.precision, word: true },
       { title: "ms", value: l => l.average, text: l => ms(l.average), number: true }, { title: "%", value: l => l.share, text: l => percent(l.share), number: true },
       { title: "at best, ms", value: l => floorOf(l).ms, text: l => ms(floorOf(l).ms), number: true },
-      { title: "GFLOP", value: l => l.flops, text: l => d3.format(".3~f")(l.flops / 1e9), number: true }, { title: "bytes", value: l => l.bytes, text: l => bytes(l.bytes), number: true },
+      { title: "GFLOP", value: l => l.flops, text: l => ms(l.flops / 1e9), number: true }, { title: "bytes", value: l => l.bytes, text: l => bytes(l.bytes), number: true },
       { title: "tactic", value: l => l.tactic }], engine.layers, { order: engine.profiled ? [3, -1] : [0, 1], label: "layers", pick: l => { chosen.layer = l; detail(); } });
     const box = main.append("div").attr("id", "detail");
     const update = () => {
@@ -343,7 +355,7 @@
     cards([["memory of activations", bytes(top)], ["most in use at once", bytes(most)], ["of the memory, in use on average (%)", percent(100 * d3.mean(used) / top)], ["tensors there", count(places.length)]]);
     const svg = figure(main, "Memory over time: where each tensor lies (bytes) while layers run", width, height);
     const x = d3.scaleLinear([0, n], [left, width - 6]), y = d3.scaleLinear([0, top], [height - bottom, 8]);
-    axes(svg, x, y, width, height, left, bottom, d3.format("d"), d3.format(".3~s"));
+    axes(svg, x, y, width, height, left, bottom, whole, d3.format(".3~s"));
     svg.append("text").attr("x", width - 6).attr("y", height - 4).attr("text-anchor", "end").text("layers, in the order in which they run");
     const shades = d3.scaleOrdinal(d3.schemeSet3);
     svg.selectAll("rect").data(places).enter().append("rect").attr("x", p => x(p.first)).attr("width", p => Math.max(.5, x(p.last + 1) - x(p.first)))
@@ -402,6 +414,7 @@
 
   function compare() {
     const others = data.comparisons;
+    note(...engines);
     const controls = main.append("div").attr("class", "controls");
     const pick = controls.append("label").text("against the first: ").append("select").attr("id", "against");
     pick.selectAll("option").data(others).enter().append("option").attr("value", (c, i) => i).text(c => engines[c.second].title);

@@ -110,8 +110,9 @@ void print(const Json& result) {
 
 Json measure_once(const FriendlyLine& line, const Voices& voices) {
   Options options = line.options;
-  follow_plan(options);
+  FollowedPlan followed = follow_plan(options);
   Session session(options, device_for_streams(options), voices);
+  session.take(std::move(followed.file));
   if (options.tool.load_engine.empty()) session.build();
   session.load();
   Inference inference(session, options, voices);

@@ -2,9 +2,11 @@
 //
 // `hone report`: engines on one page. A plan is measured here, layer by layer, beside the machine's ceilings; of an engine elsewhere the
 // files are read that trtexec exported, Hone's or NVIDIA's.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -39,14 +41,30 @@ const FriendlyCommand& command() {
                 {"--group_tactics", "", "", "in it, a line for each tactic instead of each layer"},
                 {"--sort_key", "<key>", "", "by latency (default), count or id"},
                 {"-s", "<shapes>", "--shapes", "input shapes for what is measured, name:1x3x224x224[,...]"},
-                {"-t", "<seconds>", "--duration", "measure at least this long (default 1)"}},
+                {"-t", "<seconds>", "--duration",
+                 "measure whole queries, and then layers one by one, at least this long each (default 1; of plans 0.02)"},
+                {"-n", "<count>", "--iterations", "and at least so many times each (default 10; of plans 3)"}},
       .takes_several = true};
   return kCommand;
 }
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-Facts facts_of(const Session& session, const Measurement& measured) {
+/// What the figures are worth: few queries say little of how latencies spread.
+std::string steadiness(std::span<const Trace> timed) {
+  constexpr size_t kEnough = 10;
+  if (timed.size() < kEnough) return "not known of so few queries; -t 1 measures longer";
+  return is_steady(timed) ? "steady" : "unsteady: close other programs and measure again";
+}
+
+std::string extent(const Measurement& measured, const LayerProfile& profile) {
+  const std::span<const Trace> timed = measured.timed();
+  const double seconds = timed.empty() ? 0 : (timed.back().d2h_end - timed.front().h2d_start) / 1000;
+  return fmt::format("queries: {} in {:.3f} s, after {} to warm up; then layer by layer, rounds: {}", timed.size(),
+                     seconds, measured.warm_up, profile.iterations());
+}
+
+Facts facts_of(const Session& session, const Measurement& measured, const LayerProfile& profile) {
   const hone_plan_info meta = info_of(session.plan());
   const std::vector<Trace> timed(measured.timed().begin(), measured.timed().end());
   return {{"device", meta.device},
@@ -55,8 +73,9 @@ Facts facts_of(const Session& session, const Measurement& measured) {
           {"precision", meta.precision},
           {"build options", meta.options},
           {"written by", fmt::format("Hone {}", meta.version)},
+          {"measured", extent(measured, profile)},
           {"bound by", bound_by(timed, info_of(session.device()).host_accessible != 0)},
-          {"steadiness", is_steady(timed) ? "steady" : "unsteady: close other programs and measure again"},
+          {"steadiness", steadiness(timed)},
           {"machine", measured.circumstances.machine.text()}};
 }
 
@@ -74,7 +93,7 @@ void add_tried_tactics(EngineRows& engine, const Session& session) {
       }
 }
 
-EngineRows measure(const FriendlyLine& line, const std::string& file) {
+EngineRows measure(const FriendlyLine& line, const std::string& file, std::optional<ProfileCeilings>& ceilings) {
   const Logger log = quiet_logger();
   const Voices voices(log, "");
   Options options = line.options;
@@ -86,13 +105,16 @@ EngineRows measure(const FriendlyLine& line, const std::string& file) {
   Inference inference(session, options, voices);
   inference.set_up();
   const Measurement measured = inference.measure_all();
-  const ProfileCeilings ceilings = ceilings_of(session.device());
+  PerfOptions warm = options.perf;
+  warm.warm_up_ms = 0;
+  const LayerProfile profile = inference.profile_layers({}, warm);
+  if (!ceilings) ceilings = ceilings_of(session.device());
   EngineRows engine =
       read_engine(std::filesystem::path(file).filename(),
                   layers_text(session.plan(), session.profile(), inference.shapes(), HONE_LAYERS_JSON_DETAILED),
-                  inference.profile_layers({}).json(), times_json(measured.timed()));
-  engine.peaks = {ceilings.bytes, ceilings.f32_flops, ceilings.f16_flops, ceilings.i8_flops};
-  engine.facts = facts_of(session, measured);
+                  profile.json(), times_json(measured.timed()));
+  engine.peaks = {ceilings->bytes, ceilings->f32_flops, ceilings->f16_flops, ceilings->i8_flops};
+  engine.facts = facts_of(session, measured, profile);
   for (const TimedPhase& phase : session.build_phases())
     if (phase.end_ms >= 0) engine.build.push_back({phase.name, phase.depth, phase.begin_ms, phase.end_ms});
   add_tried_tactics(engine, session);
@@ -135,8 +157,9 @@ SortKey sort_key(const FriendlyLine& line) {
 int report(const FriendlyLine& line) {
   const SummaryOptions summary{.by_tactic = line.has("--group_tactics"), .key = sort_key(line)};
   std::vector<EngineRows> engines;
+  std::optional<ProfileCeilings> ceilings;  // of the one device
   for (const std::string& file : line.files)
-    engines.push_back(file.ends_with(".json") ? read(line, file) : measure(line, file));
+    engines.push_back(file.ends_with(".json") ? read(line, file) : measure(line, file, ceilings));
   if (line.json) {
     fmt::print("{}\n", report_json(engines).dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
@@ -159,6 +182,12 @@ int report(const FriendlyLine& line) {
 
 const FriendlyCommand& describe_report() { return command(); }
 
-int run_report(Words words) { return run_friendly(command(), words, std::vector<std::string>{"--duration=1"}, report); }
+/// The page of a plan is there in a moment; behind a build nobody minds a second of measuring.
+int run_report(Words words) {
+  const bool builds = std::ranges::any_of(words, [](const std::string& word) { return word.ends_with(".onnx"); });
+  std::vector<std::string> defaults{"--duration=1"};
+  if (!builds) defaults = {"--duration=0.02", "--iterations=3", "--warmUp=20"};
+  return run_friendly(command(), words, defaults, report);
+}
 
 }  // namespace hone

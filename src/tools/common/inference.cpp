@@ -215,7 +215,7 @@ void Inference::run() {
   const ProfileCeilings ceilings = report.dump_profile ? ceilings_of(session_.device()) : ProfileCeilings();
   std::optional<LayerProfile> profile;
   if (profile_first) {
-    profile = profile_layers(ceilings);
+    profile = profile_layers(ceilings, options_.perf);
     voices_.tool.info(
         "The e2e network timing is not reported since it is inaccurate due to the profiler: layers are timed one by "
         "one.");
@@ -227,7 +227,7 @@ void Inference::run() {
   report_tensors();
   save_debug_tensors(context(), options_.tool, voices_.tool);
   if (options_.tool.monitor_memory) voices_.tool.info("{}", memory_after("inference"));
-  if (both) profile = profile_layers(ceilings);
+  if (both) profile = profile_layers(ceilings, options_.perf);
   if (profile) report_profile(*profile);
   if (time_line_) write_time_line();
 }
@@ -332,7 +332,7 @@ void Inference::measure_and_report() {
 
 void Inference::run_once() { check(hone_benchmark_run_once(benchmark_.get(), 0)); }
 
-LayerProfile Inference::profile_layers(const ProfileCeilings& ceilings) {
+LayerProfile Inference::profile_layers(const ProfileCeilings& ceilings, const PerfOptions& perf) {
   std::vector<ProfiledLayer> layers;
   for (const PlanLayer& layer : layers_of(session_.plan(), session_.profile())) {
     const hone_layer& known = layer.known;
@@ -352,7 +352,7 @@ LayerProfile Inference::profile_layers(const ProfileCeilings& ceilings) {
     if (both.line != nullptr) both.line->layer(layer, ms);
   };
   check(hone_context_set_layer_function(context(), add, &told));
-  const std::vector<Trace> queries = measure(options_.perf);
+  const std::vector<Trace> queries = measure(perf);
   check(hone_context_set_layer_function(context(), nullptr, nullptr));
   if (told.line != nullptr) told.line->end_layers(queries);
   return std::move(told.profile);

@@ -43,7 +43,7 @@ class Inference {
   /// Of all streams, or of the first ones; warm-up included.
   std::vector<Trace> measure(const PerfOptions& perf, int streams = 0);
   /// Measures once more, layer by layer.
-  LayerProfile profile_layers(const ProfileCeilings& ceilings);
+  LayerProfile profile_layers(const ProfileCeilings& ceilings, const PerfOptions& perf);
   /// What --trace writes: of the measured run, of the profile, and of a short run in which workers tell what they are at.
   void write_time_line();
   /// One inference on the inputs of the first stream.

@@ -45,17 +45,19 @@ std::vector<std::string> inputs_with_rows(std::span<const NetworkTensor> tensors
   return names;
 }
 
-std::optional<hone_throughput> follow_plan(Options& options) {
-  if (options.tool.load_engine.empty() || says_streams(options)) return std::nullopt;
+FollowedPlan follow_plan(Options& options) {
+  if (options.tool.load_engine.empty() || says_streams(options)) return {};
   try {
-    const auto plan = make<hone_plan>(hone_plan_create_from_file, of_rank(options.tool.load_engine).c_str());
-    const auto found = ask<hone_throughput>(hone_plan_throughput, plan.get());
-    if (found.streams == 0) return std::nullopt;
+    FollowedPlan followed{.taken = {}, .file = read_plan_file(of_rank(options.tool.load_engine))};
+    const hone_plan* plan = followed.file.plan.get();
+    const auto found = ask<hone_throughput>(hone_plan_throughput, plan);
+    if (found.streams == 0) return followed;
     options.perf.streams = found.streams;
-    if (options.tool.shapes.empty()) set_rows(plan.get(), found.rows, options);
-    return found;
+    if (options.tool.shapes.empty()) set_rows(plan, found.rows, options);
+    followed.taken = found;
+    return followed;
   } catch (const Error&) {
-    return std::nullopt;
+    return {};
   }
 }
 

@@ -2,7 +2,9 @@
 #include "tools/common/plan_view.h"
 
 #include <algorithm>
+#include <filesystem>
 
+#include "base/clock.h"
 #include "tensor/json.h"
 
 namespace hone {
@@ -112,6 +114,12 @@ Tensor tensor_of(const hone_value* value) {
 
 hone_plan_info info_of(const hone_plan* plan) { return ask<hone_plan_info>(hone_plan_describe, plan); }
 hone_device_info info_of(const hone_device* device) { return ask<hone_device_info>(hone_device_describe, device); }
+
+PlanFile read_plan_file(const std::string& path) {
+  const double start = now_ms();
+  auto plan = make<hone_plan>(hone_plan_create_from_file, path.c_str());
+  return {std::move(plan), std::filesystem::file_size(path), seconds_since(start)};
+}
 
 std::string layers_text(const hone_plan* plan, int profile, const InputShapes& shapes, hone_layers_form form) {
   std::vector<hone_shape> given;

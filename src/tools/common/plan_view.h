@@ -57,6 +57,14 @@ Tensor tensor_of(const hone_value* value);
 hone_plan_info info_of(const hone_plan* plan);
 hone_device_info info_of(const hone_device* device);
 
+/// A plan's file, read and held against its checksums, which takes a while.
+struct PlanFile {
+  Owned<hone_plan> plan;
+  size_t bytes = 0;
+  double seconds = 0;  // that reading took
+};
+PlanFile read_plan_file(const std::string& path);
+
 using InputShapes = std::map<std::string, Dims>;
 /// See hone_plan_layers_text().
 std::string layers_text(const hone_plan* plan, int profile, const InputShapes& shapes, hone_layers_form form);

@@ -129,15 +129,15 @@ void Session::monitor_memory(std::string_view phase) const {
 
 void Session::read() {
   const std::string path = of_rank(options_.tool.load_engine);
-  const double start = now_ms();
   try {
-    plan_ = make<hone_plan>(hone_plan_create_from_file, path.c_str());
-    plan_bytes_ = std::filesystem::file_size(path);
+    if (file_.plan == nullptr) file_ = read_plan_file(path);
   } catch (const Error& error) {
     voices_.tool.error("Error opening engine file: {}", path);
     throw;
   }
-  voices_.tool.info("Engine loaded in {:g} sec.", seconds_since(start));
+  plan_ = std::move(file_.plan);
+  plan_bytes_ = file_.bytes;
+  voices_.tool.info("Engine loaded in {:g} sec.", file_.seconds);
 }
 
 void Session::take(const Session& other) {

@@ -46,8 +46,9 @@ class Session {
 
   /// Import, build and, when asked for, save; leaves what load() takes.
   void build();
-  /// Reads the plan file, which load() takes too.
+  /// Reads the plan file, which load() takes too, unless it was given one that was read.
   void read();
+  void take(PlanFile file) { file_ = std::move(file); }
   /// Takes what another one built or read, for a device of its own.
   void take(const Session& other);
   /// With --refit: --dumpRefit, --refitFromOnnx and --timeRefit, as asked for, on what build() or read() left.
@@ -84,6 +85,7 @@ class Session {
   Owned<hone_device> device_;
   const Voices& voices_;
   Owned<hone_model> model_;  // what was built, while it may be needed again
+  PlanFile file_;            // until read()
   Owned<hone_plan> plan_;
   size_t plan_bytes_ = 0;  // of the file, or of what it would be
   Owned<hone_engine> engine_;

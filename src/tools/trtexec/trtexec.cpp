@@ -142,7 +142,7 @@ void name_code(const ReportOptions& options, const Logger& log) {
     log.info("Writing generated code to {}", ask<const char*>(hone_write_jit_dump, options.jit_dump.c_str()));
 }
 
-Outcome run(const Options& options, Logger& log) {
+Outcome run(const Options& options, PlanFile file, Logger& log) {
   if (options.tool.get_plan_version_only) {
     log.info("Plan was created with Hone version {}",
              ask<const char*>(hone_plan_file_version, options.tool.load_engine.c_str()));
@@ -165,6 +165,7 @@ Outcome run(const Options& options, Logger& log) {
   voices.engine.info("{}", before.change(fmt::format("Init {} device", info.kind)));
   if (!phase("Generated code cannot be named.", log, [&] { name_code(options.report, log); })) return Outcome::failed;
   Session session(options, std::move(device), voices);
+  session.take(std::move(file));
   return run_engine(session, options, voices);
 }
 
@@ -186,21 +187,22 @@ int print_knobs(const std::string& knob) {
 
 /// The engine as the command line describes it, from the option blocks to the last report.
 Outcome run_single(Options& options, Logger& log) {
-  const auto followed = follow_plan(options);
+  FollowedPlan followed;
+  if (!options.tool.get_plan_version_only) followed = follow_plan(options);
   for (const std::string& text : option_blocks(options)) log.info("{}", text);
   if (options.report.verbose) log.set_threshold(Severity::verbose);
-  if (followed)
+  if (followed.taken)
     log.info(
         "The plan was found to give the most with {} inference streams and {} rows a query, which are taken; "
         "--infStreams=1 "
         "measures one query at a time.",
-        followed->streams, followed->rows);
+        followed.taken->streams, followed.taken->rows);
   const std::string& route = options.tool.tuning.route;
   const bool taken = route.empty() || phase("The build route cannot be taken.", log, [&] {
                        (void)parse_route(route);
                        log.info("Using tuning build route: {}", route);
                      });
-  return taken ? run(options, log) : Outcome::failed;
+  return taken ? run(options, std::move(followed.file), log) : Outcome::failed;
 }
 
 Outcome run_loop(const Options& options, const std::vector<std::string>& arguments, const Logger& log) {

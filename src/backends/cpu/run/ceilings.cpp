@@ -8,7 +8,6 @@
 
 #include "backends/cpu/jit/emitter.h"
 #include "backends/cpu/matmul/matrix_tile_code.h"
-#include "base/bytes.h"
 #include "base/clock.h"
 
 namespace hone::cpu {
@@ -19,13 +18,19 @@ constexpr int kIndependent = 12;  // sums in flight: more than latency times uni
 constexpr int64_t kLoops = 200'000;
 constexpr size_t kCopied = size_t{128} << 20;  // by all workers together, source and destination apart
 
+using Work = std::function<void(int worker)>;
+
+void on_all(int workers, const Work& work) {
+#pragma omp parallel for num_threads(workers) schedule(static, 1)
+  for (int worker = 0; worker < workers; ++worker) work(worker);
+}
+
 /// The best of some rounds of the same work on every worker, in seconds.
-double best_seconds(int workers, const std::function<void(int worker)>& work) {
+double best_seconds(int workers, const Work& work) {
   double best = 1e30;
   for (int round = 0; round < kRounds; ++round) {
     const double start = now_ms();
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-    for (int worker = 0; worker < workers; ++worker) work(worker);
+    on_all(workers, work);
     best = std::min(best, seconds_since(start));
   }
   return best;
@@ -94,22 +99,27 @@ double byte_operations_per_second(Isa isa, int workers) {
   return operations_per_second(*code, 2.0 * kIndependent * lanes_of(isa) * (dots ? 4 : 2), workers);
 }
 
-double bytes_per_second(int workers) {
-  const AlignedBuffer from(kCopied), to(kCopied);
-  std::memset(from.data(), 1, kCopied);
+/// In memory as weights and activations have it; each worker's share is first written by itself.
+double bytes_per_second(Device& device, int workers) {
+  const Buffer from(device, kCopied), to(device, kCopied);
   const size_t share = kCopied / static_cast<size_t>(workers);
-  const auto copy = [&](int worker) {
-    const size_t at = static_cast<size_t>(worker) * share;
-    std::memcpy(to.data() + at, from.data() + at, share);
+  const auto part = [&](const Buffer& buffer, int worker) {
+    return static_cast<std::byte*>(buffer.data()) + static_cast<size_t>(worker) * share;
   };
-  return 2.0 * static_cast<double>(share) * workers / best_seconds(workers, copy);
+  on_all(workers, [&](int worker) {
+    std::memset(part(from, worker), 1, share);
+    std::memset(part(to, worker), 0, share);
+  });
+  const double seconds =
+      best_seconds(workers, [&](int worker) { std::memcpy(part(to, worker), part(from, worker), share); });
+  return 2.0 * static_cast<double>(share) * workers / seconds;
 }
 
 }  // namespace
 
-Ceilings measure_ceilings(Isa isa, int workers) {
+Ceilings measure_ceilings(Device& device, Isa isa, int workers) {
   const double flops = flops_per_second(isa, workers);
-  return {.bytes_per_second = bytes_per_second(workers),
+  return {.bytes_per_second = bytes_per_second(device, workers),
           .f16_flops = flops,
           .f32_flops = flops,
           .i8_flops = byte_operations_per_second(isa, workers)};

@@ -10,6 +10,6 @@
 namespace hone::cpu {
 
 /// f32 matmuls; there are none of f16. The rate of arithmetic stays 0 on Isa::scalar.
-Ceilings measure_ceilings(Isa isa, int workers);
+Ceilings measure_ceilings(Device& device, Isa isa, int workers);
 
 }  // namespace hone::cpu

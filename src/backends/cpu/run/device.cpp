@@ -75,7 +75,7 @@ CpuDevice::CpuDevice(const DeviceOptions& options)
       node_(cores_.empty() ? -1 : memory_node(cores_)),
       info_(describe(options)) {}
 
-Ceilings CpuDevice::ceilings() { return measure_ceilings(isa_, info_.workers); }
+Ceilings CpuDevice::ceilings() { return measure_ceilings(*this, isa_, info_.workers); }
 
 void* CpuDevice::allocate(size_t bytes) {
   const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
