@@ -93,8 +93,8 @@ constexpr bool kIsStruct =
     std::is_same_v<T, hone_scale> || std::is_same_v<T, hone_benchmark_options> || std::is_same_v<T, hone_query_times> ||
     std::is_same_v<T, hone_situation> || std::is_same_v<T, hone_operator> || std::is_same_v<T, hone_operator_info> ||
     std::is_same_v<T, hone_diagnostic> || std::is_same_v<T, hone_diagnosed_node> || std::is_same_v<T, hone_weight> ||
-    std::is_same_v<T, hone_graph_tensor> || std::is_same_v<T, hone_graph_attribute> ||
-    std::is_same_v<T, hone_rank> || std::is_same_v<T, hone_throughput> || std::is_same_v<T, hone_graph_node> ||
+    std::is_same_v<T, hone_graph_tensor> || std::is_same_v<T, hone_graph_attribute> || std::is_same_v<T, hone_rank> ||
+    std::is_same_v<T, hone_throughput> || std::is_same_v<T, hone_graph_node> ||
     std::is_same_v<T, hone_graph_fold_options> || std::is_same_v<T, hone_graph_save_options>;
 
 template <typename T>

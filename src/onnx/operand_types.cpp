@@ -21,7 +21,7 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    // sorted
+// sorted
 #include "onnx/operand_types.def"
 };
 

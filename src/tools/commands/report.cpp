@@ -33,17 +33,18 @@ const FriendlyCommand& command() {
           "GRAPH.json is what trtexec writes with --exportLayerInfo and --profilingVerbosity=detailed; X.profile.json "
           "and "
           "X.timing.json beside X.graph.json are read, too.",
-      .flags = {{"-o", "<file>", "", "the page (default report.html)"},
-                {"-pj", "<file>", "", "of the one GRAPH.json: what --exportProfile wrote"},
-                {"--profiling_json", "<file>", "", "the same"},
-                {"-tj", "<file>", "", "and what --exportTimes wrote"},
-                {"--text", "", "", "print a summary instead"},
-                {"--group_tactics", "", "", "in it, a line for each tactic instead of each layer"},
-                {"--sort_key", "<key>", "", "by latency (default), count or id"},
-                {"-s", "<shapes>", "--shapes", "input shapes for what is measured, name:1x3x224x224[,...]"},
-                {"-t", "<seconds>", "--duration",
-                 "measure whole queries, and then layers one by one, at least this long each (default 1; of plans 0.02)"},
-                {"-n", "<count>", "--iterations", "and at least so many times each (default 10; of plans 3)"}},
+      .flags =
+          {{"-o", "<file>", "", "the page (default report.html)"},
+           {"-pj", "<file>", "", "of the one GRAPH.json: what --exportProfile wrote"},
+           {"--profiling_json", "<file>", "", "the same"},
+           {"-tj", "<file>", "", "and what --exportTimes wrote"},
+           {"--text", "", "", "print a summary instead"},
+           {"--group_tactics", "", "", "in it, a line for each tactic instead of each layer"},
+           {"--sort_key", "<key>", "", "by latency (default), count or id"},
+           {"-s", "<shapes>", "--shapes", "input shapes for what is measured, name:1x3x224x224[,...]"},
+           {"-t", "<seconds>", "--duration",
+            "measure whole queries, and then layers one by one, at least this long each (default 1; of plans 0.02)"},
+           {"-n", "<count>", "--iterations", "and at least so many times each (default 10; of plans 3)"}},
       .takes_several = true};
   return kCommand;
 }
