@@ -31,6 +31,7 @@ def test_settings_divide_the_cores_and_the_fastest_steady_one_is_chosen(hone, mo
         rows = [point["rows"] for point in points if point["streams"] == streams]
         assert rows == [1, 2, 4, 8][: len(rows)] and len(rows) >= 2
     assert all(0 < point["medianMs"] <= point["p99Ms"] and point["rowsPerSecond"] > 0 for point in points)
+    assert told["device"] and told["device"] in hone.answer("doctor")
     frontier = [point for point in points if point["onFrontier"]]
     for point in points:
         beaten = any(other["rowsPerSecond"] > point["rowsPerSecond"] and other["p99Ms"] <= point["p99Ms"] for other in points)

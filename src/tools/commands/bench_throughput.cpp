@@ -344,7 +344,8 @@ int run_throughput_search(const FriendlyLine& line) {
   const double most_ms = most_latency(line);
   if (!line.options.tool.replicas.empty())
     throw Error("--throughput takes one device", "its streams are what computes beside each other");
-  const hone_device_info device = info_of(make_device(line.options.tool.device).get());
+  const auto opened = make_device(line.options.tool.device);
+  const hone_device_info device = info_of(opened.get());
   Found found = search(line.options, Rows(line.options, voices), divisions(device), most_ms, voices);
   if (found.best.at.streams > 1 && device.host_accessible != 0 && line.options.tool.load_engine.empty())
     tune_under_load(found, voices);
