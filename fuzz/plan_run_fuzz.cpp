@@ -9,6 +9,7 @@
 
 #include "backends/all.h"
 #include "backends/cpu/run/device.h"
+#include "echo_group.h"
 #include "guarded_memory.h"
 #include "harness.h"
 #include "plan_alterations.h"
@@ -26,8 +27,9 @@ namespace hone::fuzz {
 namespace {
 
 /// The processor with one worker, whose memory is guarded.
-class GuardedDevice final : public Device {
+class GuardedDevice final : public Device, public HasGroup {
  public:
+  GuardedDevice() { join(std::make_shared<EchoGroup>()); }
   DeviceInfo info() const override { return cpu_.info(); }
   void* allocate(size_t bytes) override { return memory_.take(bytes, kAlignment, side_); }
   void release(void*) noexcept override {}

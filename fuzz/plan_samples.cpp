@@ -167,6 +167,9 @@ constexpr std::string_view kRegions[] = {
     "(%x: bool[N,9]) {\n %z = NonZero(%x)\n return %z\n}",
     // an operator of the program
     "(%x: f32[N,6]) {\n %w = constant f32[6]!01\n %z = fuzz::Scale(%x, %w) {factor=2.5}\n return %z\n}",
+    // what ranks do together
+    "(%x: f32[N,6]) {\n %z = Collective(%x) {operation=\"all_gather\", reduce=\"sum\", root=0, group_size=2, "
+    "groups=[1, 0]}\n return %z\n}",
     // recurrent layers
     "(%x: f32[4,N,5], %l: i32[N], %h0: f32[2,N,9], %c0: f32[2,N,9]) {\n %w = constant f32[2,36,5]!01\n %r = constant "
     "f32[2,36,9]!02\n %b = constant f32[2,72]!03\n %p = constant f32[2,27]!04\n %y, %h, %c = LSTM(%x, %w, %r, %b, %l, "

@@ -66,13 +66,18 @@ std::unique_ptr<Device> open_cpu(const DeviceChoice& choice) {
   return std::make_unique<cpu::CpuDevice>(options);
 }
 
+std::shared_ptr<Group> group_of(Device& device) {
+  const auto* member = dynamic_cast<const HasGroup*>(&device);
+  return member == nullptr ? nullptr : member->group();
+}
+
 std::shared_ptr<const Kernel> load_cpu(Device& device, std::string_view source, const Blob& code,
                                        const KernelShapes& shapes) {
   if (source == "reference") return std::make_shared<ReferenceKernel>(code, shapes, device.info().workers);
   check_unmanaged(source, shapes);
   if (source == "cpu") return cpu::load(device.info(), code, shapes);
   if (source == "custom") return cpu::load_custom(device.info(), code, shapes);
-  if (source == "gloo") return cpu::load_collective(static_cast<cpu::CpuDevice&>(device).group(), code, shapes);
+  if (source == "gloo") return cpu::load_collective(group_of(device), code, shapes);
 #if HONE_WITH_ONEDNN
   if (source == "onednn") return cpu::load_onednn(device.info(), code, shapes);
 #endif

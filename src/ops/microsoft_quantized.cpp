@@ -263,10 +263,10 @@ Value* fields_of(ImportContext& context, Value* bytes, int64_t bits, DType dtype
   const auto byte = [&](int64_t value) { return scalar_like(context, bytes, static_cast<double>(value)); };
   Value* last = integer_constant(context, {-1});
   std::vector<Value*> fields;
-  for (int64_t at = 0; at < 8; at += bits) {
-    Value* shifted =
-        at == 0 ? bytes : made(context, "BitShift", {bytes, byte(at)}, {{"direction", std::string("RIGHT")}});
-    fields.push_back(made(context, "Unsqueeze", {made(context, "BitwiseAnd", {shifted, byte((1 << bits) - 1)}), last}));
+  for (int64_t at = 0; at < 8; at += bits) {  // by arithmetic: a GPU has no operators on bits
+    Value* field = at == 0 ? bytes : made(context, "Div", {bytes, byte(1 << at)});
+    if (at + bits < 8) field = made(context, "Mod", {field, byte(1 << bits)});
+    fields.push_back(made(context, "Unsqueeze", {field, last}));
   }
   Value* all = made(context, "Concat", std::move(fields), {{"axis", int64_t{-1}}});
   std::vector<int64_t> shape(bytes->type.shape.rank() - 1, 0);
