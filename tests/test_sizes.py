@@ -110,3 +110,20 @@ def test_no_condition_is_left_around_a_suppression(folder):
     plan = hone.Model.parse(suppressed().SerializeToString()).build(["--builderOptimizationLevel=0"])
     kinds = [step["kind"] for step in json.loads(plan.json())["profiles"][0]["steps"]]
     assert not any("If" in kind for kind in kinds), kinds
+
+
+def test_a_grid_of_floats_is_as_large_as_the_shapes_say():
+    """Sizes that reach Range through Casts, as detectors have them, are known before an inference; fractions stay what data decide."""
+    nodes = [node("Shape", "x", "shape"), node("Gather", "shape last", "width"), node("Cast", "width", "limit", to=FLOAT),
+             node("Range", "zero limit one", "grid"), node("Add", "grid half", "y"), node("Range", "half limit one", "z")]
+    model = model_of(nodes, [value("x", FLOAT, 2, "w")], [value("y", FLOAT, None), value("z", FLOAT, None)],
+                     [number("last", 1), *(number(name, given, np.float32) for name, given in (("zero", 0), ("one", 1), ("half", 0.5)))])
+    flags = ["--builderOptimizationLevel=0", "--minShapes=x:2x1", "--optShapes=x:2x7", "--maxShapes=x:2x9"]
+    context = hone.Model.parse(model.SerializeToString()).build(flags).engine().context()
+    context.set_shape("x", (2, 5))
+    assert context.shape("y") == (5,)
+    for width in (1, 4, 9):
+        x = np.zeros((2, width), np.float32)
+        y, z = context.run({"x": x}).values()
+        np.testing.assert_array_equal(y, np.arange(width) + np.float32(0.5))
+        np.testing.assert_array_equal(z, np.arange(0.5, width, dtype=np.float32))

@@ -52,8 +52,9 @@ TypeFault forbidden(std::span<const Row> rows, const Row& row, size_t operand, D
 
 std::optional<TypeFault> operand_type_fault(std::string_view op, int opset,
                                             std::span<const std::optional<DType>> operands) {
-  const auto found = std::ranges::equal_range(kRows, op, {}, &Row::op);
-  const std::span<const Row> rows(found.begin(), found.end());
+  const Row *begin = std::ranges::lower_bound(kRows, op, {}, &Row::op),
+            *end = std::ranges::upper_bound(kRows, op, {}, &Row::op);
+  const std::span<const Row> rows(begin, end);
   const auto after = std::ranges::upper_bound(rows, opset, {}, &Row::since);
   if (after == rows.begin()) return std::nullopt;
   const Row& row = *std::prev(after);

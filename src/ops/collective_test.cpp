@@ -65,7 +65,7 @@ TEST(Collective, OneRankAloneComputesNothingButAGroupOfOne) {
 }
 
 TEST(Collective, WhatDoesNotFitIsRefused) {
-  const auto refused = [](const Tensor& x, Attrs attrs) {
+  const auto refused = [](const Tensor& x, const Attrs& attrs) {
     Graph graph;
     Value* input = graph.add_input("x", x.type());
     EXPECT_THROW(graph.add(*find_op("Collective"), {input}, attrs), Error) << attrs.print();

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/numbers.h"
+#include "ops/expansions.h"
 #include "ops/movement.h"
 #include "ops/ops.h"
 
@@ -149,6 +150,32 @@ void infer_range(InferContext& context) {
   context.set_symbolic(0, std::move(data));
 }
 
+/// The i64 that a float is written from: whole numbers, and what a Cast reads. Null: another number.
+Value* whole_number(ImportContext& context, Value* value) {
+  if (value == nullptr || value->type.shape.elements() != Dim(1)) return nullptr;
+  if (value->is_constant()) {
+    const double number = value->constant->real(0);
+    constexpr double kMost = 1 << 24;  // a float holds every whole number up to it
+    if (std::abs(number) > kMost || std::trunc(number) != number) return nullptr;
+    return context.constant(Tensor::scalar(static_cast<int64_t>(number)));
+  }
+  if (value->producer == nullptr || !value->producer->is(ops::cast)) return nullptr;
+  Value* from = value->producer->input(0);
+  if (!is_integer(from->type.dtype) || !from->type.shape.is_static()) return nullptr;
+  return as_type(context, from, DType::i64);
+}
+
+/// Sizes that reach it as floats (the grid of a detector) are counted as integers, whose number the shapes tell.
+void import_range(ImportContext& context) {
+  const DType dtype = context.input(0)->type.dtype;
+  Value* whole[3] = {};
+  if (dtype == DType::f32 || dtype == DType::f64)
+    for (size_t i = 0; i < 3; ++i) whole[i] = whole_number(context, context.input(i));
+  if (std::ranges::find(whole, nullptr) == std::end(whole))
+    context.set_output(0, as_type(context, made(context, "Range", {whole[0], whole[1], whole[2]}), dtype));
+  else context.set_output(0, made(context, "Range", {context.input(0), context.input(1), context.input(2)}));
+}
+
 void eval_range(EvalContext& context) {
   const Tensor &start = context.input(0), &step = context.input(2);
   TensorBuilder builder(start.dtype(), {real_count(start, context.input(1), step)});
@@ -201,7 +228,13 @@ const OpDef constant_of_shape = {
 };
 
 const OpDef range = {
-    .name = "Range", .min_inputs = 3, .max_inputs = 3, .infer = infer_range, .eval = eval_range, .onnx = {{"Range"}}};
+    .name = "Range",
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .infer = infer_range,
+    .eval = eval_range,
+    .onnx = {{"Range", 1, kEveryLater, import_range}},
+};
 
 }  // namespace ops
 }  // namespace hone

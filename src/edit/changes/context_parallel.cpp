@@ -155,7 +155,7 @@ class Sharder {
   /// Who reads the tensor reads what the node makes of it; an output of the graph keeps its name. What it is called then.
   std::string behind(const std::string& tensor, const std::string& op,
                      const std::vector<std::pair<std::string, AttributeValue>>& attributes) {
-    const std::string other = fresh();
+    std::string other = fresh();
     if (std::ranges::find(model_.graph.outputs, tensor, &Value::name) == model_.graph.outputs.end()) {
       replace_uses(model_.graph, tensor, other);
       add(op, tensor, other, attributes);

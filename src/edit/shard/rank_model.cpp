@@ -53,7 +53,7 @@ class Writer {
   std::string fresh(const std::string& base) { return fresh_name(names_, base); }
 
   std::string constant(const std::string& base, const std::vector<int64_t>& numbers) {
-    const std::string name = fresh(base);
+    std::string name = fresh(base);
     model_.graph.weights.push_back(make_weight(
         model_, name, Tensor::of<int64_t>({static_cast<int64_t>(numbers.size())}, std::span<const int64_t>(numbers))));
     return name;
