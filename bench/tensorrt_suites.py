@@ -8,7 +8,8 @@
     bench/tensorrt_suites.py --samples FOLDER [--python PYTHON]                   FOLDER is samples/python of NVIDIA's repository, release 10.16
     bench/tensorrt_suites.py --cookbook FOLDER [--python PYTHON]                  FOLDER is cookbook/ of NVIDIA/trt-samples-for-hackathon-cn
 
-Behind pytest's own report stands each reason for a failure, with the cases that have it.
+Behind pytest's own report stands each reason for a failure, with the cases that have it. Polygraphy's tests are two reports, as its Makefile
+runs them: first those marked serial, which read what others leave behind.
 
 The suites are fetched by whoever runs this (`tests` and pytest's options stand behind --), and need packages that the project does not pin: pytest below 9, pytest-console-scripts,
 pytest-virtualenv, onnxruntime, onnx, onnx-graphsurgeon, numpy, ml_dtypes, nanobind-backend, torch (some files), tabulate and six; torch, torchvision and Pillow for the samples, torch and
@@ -35,6 +36,8 @@ import tensorrt_samples  # noqa: E402
 
 POLYGRAPHY = ["common", "comparator", "util/test_serde.py", "cuda", "backend", "mod/test_exporter.py", "mod/test_importer.py", "tools/args", "tools/test_inspect.py",
               "tools/test_convert.py", "tools/test_template.py", "tools/test_script.py", "tools/test_debug.py", "tools/test_run.py"]
+
+NOTHING_COLLECTED = 5  # pytest's exit status
 
 ALL_CASES = """import onnx.backend.test
 import onnx_tensorrt.backend
@@ -95,7 +98,9 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             return tensorrt_samples.run(given.samples.resolve(), pathlib.Path(folder), given.python, variables, materialise.materialise)
     if given.polygraphy:
-        return run_pytest(given.python, given.polygraphy.resolve() / "tests", given.tests or POLYGRAPHY, variables)
+        folder, tests = given.polygraphy.resolve() / "tests", given.tests or POLYGRAPHY
+        statuses = {run_pytest(given.python, folder, ["-m", kind, *tests], variables) for kind in ("serial", "not serial")}
+        return max(statuses - {NOTHING_COLLECTED}, default=NOTHING_COLLECTED)
     folder = given.onnx_tensorrt.resolve()
     if not given.all_cases:
         return run_pytest(given.python, folder, given.tests or ["onnx_backend_test.py"], variables)

@@ -153,3 +153,13 @@ def test_a_tutorials_third_case_writes_a_script_that_does_the_same(folder, digit
                           stderr=subprocess.STDOUT, encoding="utf-8", check=False, env={**os.environ, "HONE_TENSORRT_DEVICE": "cpu"})
     assert done.returncode == 0 and "Passed: 1/1 iterations" in done.stdout, done.stdout[-3000:]
     assert (folder / "model-FP32.plan").stat().st_size > 10_000_000
+
+
+@pytest.mark.parametrize("module", ["tensorrt", "cuda.cudart"])
+def test_the_stand_in_of_cudart_answers_for_no_other_library(module):
+    """Who opens libcudart.so gets it; a library behind it, torch's for CUDA say, keeps its own and sees no card."""
+    built = PACKAGE.parent / "tensorrt"
+    program = f"import ctypes, {module}; print(hasattr(ctypes.CDLL('libcudart.so'), 'cudaMalloc'), hasattr(ctypes.CDLL(None), 'cudaMalloc'))"
+    said = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, encoding="utf-8", check=True,
+                          env={**os.environ, "HONE_TENSORRT_DEVICE": "cpu", "PYTHONPATH": os.pathsep.join(map(str, (built, built / "stand_ins", PACKAGE)))}).stdout
+    assert said.split() == ["True", "False"]

@@ -11,11 +11,11 @@ import enum
 
 def _load():
     try:
-        from tensorrt._native import shim_folder
+        from tensorrt._base.native import shim_folder
         folder = shim_folder()
     except ImportError:
         folder = None
-    return ctypes.CDLL("libcudart.so" if folder is None else str(folder / "libcudart.so"), mode=ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL("libcudart.so" if folder is None else str(folder / "libcudart.so"))
 
 
 LIBRARY = _load()

@@ -109,11 +109,12 @@ def _has_driver():
 @functools.cache
 def load_shim():
     """When the module is imported for a processor: all that opens "libcudart.so" by its bare name from now on gets the stand-in. Which
-    device it is, no library is asked: a program may fork before it uses one."""
+    device it is, no library is asked: a program may fork before it uses one. Its symbols stay its own: in the global scope they would
+    answer for the CUDA run-time library of torch too, which then sees a card."""
     folder, asked = shim_folder(), os.environ.get("HONE_TENSORRT_DEVICE", "").strip()
     if folder is None or not asked.startswith("cpu") and (asked or _has_driver()):
         return None
-    return ctypes.CDLL(str(folder / "libcudart.so"), mode=ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(str(folder / "libcudart.so"))
 
 
 @functools.cache
