@@ -143,6 +143,21 @@ def save(path, nodes, inputs, results, dtype=TensorProto.FLOAT, opset=17):
     return model
 
 
+FORMS = [("all_reduce", {"reduce_op": reduce}) for reduce in REDUCE] + [
+    ("all_gather", {}), ("reduce_scatter", {}), ("all_to_all", {}), ("broadcast", {"root": 1}), ("reduce", {"root": 1}), ("gather", {"root": 0}),
+    ("scatter", {"root": 1})]
+
+
+def every_form():
+    """DistCollective in all its forms, and com.microsoft's three, on one input [4,2,3]: nodes, inputs, results."""
+    nodes = [helper.make_node("DistCollective", ["x"], [f"{form}{i}"], collective_operation=form, group_size=2, groups=[0, 1], **attributes)
+             for i, (form, attributes) in enumerate(FORMS)]
+    nodes += [helper.make_node("AllGather", ["x"], [f"axis{axis}"], domain="com.microsoft", group_size=2, axis=axis) for axis in range(3)]
+    nodes += [helper.make_node("AllReduce", ["x"], ["all"], domain="com.microsoft"),
+              helper.make_node("AllToAll", ["x"], ["exchanged"], domain="com.microsoft", group_size=2)]
+    return nodes, [("x", [4, 2, 3])], [node.output[0] for node in nodes]
+
+
 # ---- What goes wrong ----
 
 def plans_for_faults(folder):
@@ -157,8 +172,9 @@ def plans_for_faults(folder):
     return folder
 
 
-def fault(plans, kind, generator, timeout=2):
-    """Two ranks, one of which is missing, killed, stopped, or runs another plan or other shapes: (exit status, text) of those that are there."""
+def fault(plans, kind, generator, timeout=2, after=(0.05, 1.0)):
+    """Two ranks, one of which is missing, killed or stopped so many seconds after the start, or runs another plan or other shapes: (exit
+    status, text) of those that are there."""
     launch = Launch(plans, timeout=timeout)
     run = ["run", "model.plan", "-s", "x:2x4"]
     bad = generator.randrange(2)
@@ -166,7 +182,7 @@ def fault(plans, kind, generator, timeout=2):
         return launch.finish([launch.start(1 - bad, *run)])
     if kind in ("killed", "stopped"):
         processes = [launch.start(rank, "bench", "model.plan", "-s", "x:2x4", "-t", "60") for rank in range(2)]
-        time.sleep(generator.uniform(0.05, 1.0))
+        time.sleep(generator.uniform(*after))
         processes[bad].send_signal(signal.SIGKILL if kind == "killed" else signal.SIGSTOP)
         done = launch.finish([processes[1 - bad]])
         processes[bad].kill()
@@ -176,8 +192,9 @@ def fault(plans, kind, generator, timeout=2):
     return launch.finish([launch.start(rank, *(other if rank == bad else run)) for rank in range(2)])
 
 
-SENTENCES = {"missing": ["has not come within 2 s"], "killed": ["lost the others", "has not come", "cannot reach"], "stopped": ["has not answered within 2 s", "has not come",
-             "cannot reach"], "plan": ["have different plans"], "shapes": ["have different shapes: rank 0 has"]}
+SENTENCES = {"missing": ["has not come within"], "killed": ["lost the others", "has not come", "cannot reach", "for an inference to end"],
+             "stopped": ["has not answered within", "has not come", "cannot reach", "for an inference to end", "lost the others in NCCL"],
+             "plan": ["have different plans"], "shapes": ["have different shapes: rank 0 has"]}
 
 
 def is_told(kind, status, text):

@@ -17,9 +17,6 @@ from onnx import TensorProto, helper
 from ranks import Launch
 
 SEED = int(os.environ.get("HONE_FUZZ_SEED", random.randrange(1 << 31)))
-FORMS = [("all_reduce", {"reduce_op": reduce}) for reduce in ("sum", "prod", "max", "min", "avg")] + [
-    ("all_gather", {}), ("reduce_scatter", {}), ("all_to_all", {}), ("broadcast", {"root": 1}), ("reduce", {"root": 1}), ("gather", {"root": 0}),
-    ("scatter", {"root": 1})]
 
 
 def give(folder, name, arrays):
@@ -27,19 +24,9 @@ def give(folder, name, arrays):
         np.save(folder / f"{name}{rank}.npy", array)
 
 
-def every_form(dtype):
-    """DistCollective in all its forms, and com.microsoft's three, on one input [4,2,3]."""
-    nodes = [helper.make_node("DistCollective", ["x"], [f"{form}{i}"], collective_operation=form, group_size=2, groups=[0, 1], **attributes)
-             for i, (form, attributes) in enumerate(FORMS)]
-    nodes += [helper.make_node("AllGather", ["x"], [f"axis{axis}"], domain="com.microsoft", group_size=2, axis=axis) for axis in range(3)]
-    nodes += [helper.make_node("AllReduce", ["x"], ["all"], domain="com.microsoft"),
-              helper.make_node("AllToAll", ["x"], ["exchanged"], domain="com.microsoft", group_size=2)]
-    return nodes, [("x", [4, 2, 3])], [node.output[0] for node in nodes]
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "int64", "uint8", "int8"])
 def test_every_collective_on_every_axis_is_what_it_means(folder, dtype):
-    nodes, inputs, results = every_form(dtype)
+    nodes, inputs, results = ranks.every_form()
     model = ranks.save(folder / "model.onnx", nodes, inputs, results, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
     values = [np.random.default_rng(rank).integers(1, 6, (4, 2, 3)).astype(dtype) for rank in range(2)]
     give(folder, "x", values)
