@@ -97,7 +97,7 @@ class Bench:
         self.arguments, self.folder, self.results = arguments, folder, {}
         self.shapes = SMALL if arguments.small else SHAPES
         self.one = [] if arguments.small else ["--device=cuda:0"]
-        self.environment = {"NCCL_NVLS_ENABLE": "0", "NCCL_DEBUG": "WARN", "HONE_CUDA_PATH": ":".join(libraries()),
+        self.environment = {"NCCL_NVLS_ENABLE": "0", "NCCL_DEBUG": os.environ.get("NCCL_DEBUG", "WARN"), "HONE_CUDA_PATH": ":".join(libraries()),
                             "HONE_THREADS": "1" if arguments.small else "8"}
         self.flags = ["--fp16", f"--buildBudget={arguments.budget}"]
 

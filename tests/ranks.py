@@ -172,9 +172,24 @@ def plans_for_faults(folder):
     return folder
 
 
+def another_version(plans):
+    """A copy of the program that takes itself for a later version."""
+    home = plans / "later"
+    if not home.exists():
+        (home / "bin").mkdir(parents=True)
+        (home / "lib").symlink_to(BIN.parent / "lib")
+        version = subprocess.run([BIN / "hone", "--version"], capture_output=True, encoding="utf-8", check=True).stdout.split()[1]
+        text, later = version.encode() + b"\0", version[:-1].encode() + b"9\0"
+        program = (BIN / "hone").read_bytes()
+        assert program.count(b"\0" + text) == 1, f"{version} is not found once in the program"
+        (home / "bin/hone").write_bytes(program.replace(b"\0" + text, b"\0" + later))
+        (home / "bin/hone").chmod(0o755)
+    return [home / "bin/hone"]
+
+
 def fault(plans, kind, generator, timeout=2, after=(0.05, 1.0)):
-    """Two ranks, one of which is missing, killed or stopped so many seconds after the start, or runs another plan or other shapes: (exit
-    status, text) of those that are there."""
+    """Two ranks, one of which is missing, killed or stopped so many seconds after the start, or runs another plan, other shapes or
+    another version: (exit status, text) of those that are there."""
     launch = Launch(plans, timeout=timeout)
     run = ["run", "model.plan", "-s", "x:2x4"]
     bad = generator.randrange(2)
@@ -188,13 +203,17 @@ def fault(plans, kind, generator, timeout=2, after=(0.05, 1.0)):
         processes[bad].kill()
         processes[bad].communicate()
         return done
+    if kind == "version":
+        other = Launch(plans, another_version(plans), timeout=timeout)
+        return launch.finish([(other if rank == bad else launch).start(rank, *run) for rank in range(2)])
     other = {"plan": ["run", "other.plan", "-s", "x:2x4"], "shapes": ["run", "model.plan", "-s", "x:3x4"]}[kind]
     return launch.finish([launch.start(rank, *(other if rank == bad else run)) for rank in range(2)])
 
 
 SENTENCES = {"missing": ["has not come within"], "killed": ["lost the others", "has not come", "cannot reach", "for an inference to end"],
              "stopped": ["has not answered within", "has not come", "cannot reach", "for an inference to end", "lost the others in NCCL"],
-             "plan": ["have different plans"], "shapes": ["have different shapes: rank 0 has"]}
+             "plan": ["have different plans"], "shapes": ["have different shapes: rank 0 has"],
+             "version": ["rank 0 is Hone", "rank 1 is Hone"]}
 
 
 def is_told(kind, status, text):
