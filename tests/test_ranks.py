@@ -137,6 +137,8 @@ def test_large_tables_and_heads_are_divided_by_columns(folder):
     assert (report["pairs"], report["alone"], report["tables"], report["whole"]) == (4, 1, 1, [])
     sizes = [(folder / f"ranks/model.onnx.rank{rank}").stat().st_size for rank in range(2)]
     assert max(sizes) < 0.52 * (folder / "model.onnx").stat().st_size
+    assert report["estimate"]["slower"] and report["estimate"]["collectives"] == 6, "a small network waits longer than it reads"
+    assert not divide(folder, "model.onnx", "--collective-us=0")["estimate"]["slower"]
     assert max(differences(folder, "model.onnx", {"tokens": np.arange(6).reshape(1, 6)})) < 1e-5
 
 
