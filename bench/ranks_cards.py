@@ -109,7 +109,7 @@ class Bench:
         return done.stdout
 
     def launch(self, *words, program="hone", place=None):
-        return ranks.Launch(place or self.folder, program, timeout=60)(*words, env=lambda rank: self.environment)
+        return ranks.Launch(place or self.folder, program, timeout=60, within=300)(*words, env=lambda rank: self.environment)
 
     def plans(self, name):
         """The folder of a shape's plans, made where they are not there yet."""

@@ -20,8 +20,8 @@ from onnx.reference.op_run import OpRun
 class Launch:
     """Starts ranks of a program in one folder. Arguments may hold {rank}, or be functions of the rank."""
 
-    def __init__(self, folder, program="hone", ranks=2, timeout=20):
-        self.folder, self.program, self.ranks, self.timeout = pathlib.Path(folder), program, ranks, timeout
+    def __init__(self, folder, program="hone", ranks=2, timeout=20, within=120):
+        self.folder, self.program, self.ranks, self.timeout, self.within = pathlib.Path(folder), program, ranks, timeout, within
 
     def start(self, rank, *arguments, env=None):
         words = [argument(rank) if callable(argument) else str(argument).replace("{rank}", str(rank)) for argument in arguments]
@@ -31,9 +31,9 @@ class Launch:
         return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 encoding="utf-8", errors="replace", env={**os.environ, **told, **(env or {})})
 
-    def finish(self, processes, within=120):
+    def finish(self, processes):
         """(exit status, what was printed) of each. A rank that hangs fails the test."""
-        ends = time.monotonic() + within
+        ends = time.monotonic() + self.within
         return [(process.wait(max(ends - time.monotonic(), 0.1)), text) for process, text in
                 [(process, process.communicate(timeout=max(ends - time.monotonic(), 0.1))[0]) for process in processes]]
 
