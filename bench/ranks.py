@@ -5,7 +5,7 @@ they gain.
 
     bench/ranks.py models [NAME...]      models of the zoo: error of each rank against the whole, its plan's bytes; two processes on the CPU
     bench/ranks.py faults [--runs 100]   ranks that are missing, killed, stopped, with another plan or other shapes: how many end in a sentence
-    bench/ranks.py cards [--tokens 512]  8 layers of 4096/11008 in fp16 on one card and on two; skips where there are not two GPUs
+    bench/ranks.py cards [STEP...]       what two cards gain: ranks_cards.py
 """
 
 import argparse
@@ -23,8 +23,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
 import ranks  # noqa: E402
-import tiny  # noqa: E402
-from onnx import TensorProto, helper  # noqa: E402
+import ranks_cards  # noqa: E402
+from onnx import TensorProto  # noqa: E402
 
 HONE = ROOT / "build/release/bin/hone"
 MODELS = ["hf_bert_base.ts", "hf_gpt2.dyn", "vit_b_16.dyn", "llama_160m_past.ts"]
@@ -123,70 +123,6 @@ def faults(arguments):
     return 0 if told == arguments.runs else 1
 
 
-def layers(path, tokens, count=8, width=4096, hidden=11008, heads=32):
-    """Blocks of attention and a gated perceptron, in fp16, weights in a file of their own."""
-    draw, weights, nodes = np.random.default_rng(0), {}, []
-
-    def weight(name, *dims):
-        weights[name] = (draw.standard_normal(dims, np.float32) * np.float32(dims[0] ** -0.5)).astype(np.float16)
-        return name
-
-    def add(op, inputs, output, **attributes):
-        nodes.append(helper.make_node(op, inputs, [output], name=output, **attributes))
-        return output
-
-    weights["heads"], weights["flat"] = np.array([0, 0, heads, width // heads]), np.array([0, 0, width])
-    weights["scale"], weights["gain"] = np.float16((width // heads) ** -0.5), np.ones(width, np.float16)
-    x = "x"
-    for layer in map(str, range(count)):
-        n = add("LayerNormalization", [x, "gain"], "n" + layer, axis=-1)
-        q, k, v = (add("Transpose", [add("Reshape", [add("MatMul", [n, weight(f"w{part}{layer}", width, width)], f"{part}{layer}"), "heads"],
-                                         f"{part}h{layer}")], f"{part}t{layer}", perm=[0, 2, 3, 1] if part == "k" else [0, 2, 1, 3]) for part in "qkv")
-        scores = add("Softmax", [add("Mul", [add("MatMul", [q, k], "s" + layer), "scale"], "c" + layer)], "p" + layer, axis=-1)
-        mixed = add("Reshape", [add("Transpose", [add("MatMul", [scores, v], "m" + layer)], "b" + layer, perm=[0, 2, 1, 3]), "flat"], "f" + layer)
-        x = add("Add", [x, add("MatMul", [mixed, weight("wo" + layer, width, width)], "o" + layer)], "r" + layer)
-        n = add("LayerNormalization", [x, "gain"], "l" + layer, axis=-1)
-        gate = add("MatMul", [n, weight("wg" + layer, width, hidden)], "g" + layer)
-        up = add("MatMul", [n, weight("wu" + layer, width, hidden)], "u" + layer)
-        silu = add("Mul", [gate, add("Sigmoid", [gate], "i" + layer)], "a" + layer)
-        x = add("Add", [x, add("MatMul", [add("Mul", [silu, up], "h" + layer), weight("wd" + layer, hidden, width)], "d" + layer)], "y" + layer)
-    sizes = [1, tokens, width]
-    return tiny.save(path, nodes, weights, inputs=[("x", sizes, TensorProto.FLOAT16)], outputs=[(x, sizes, TensorProto.FLOAT16)], opset=18, ir_version=9)
-
-
-def cards(arguments):
-    """Median latency on one card and on two ranks, in turns."""
-    for card in range(2):
-        if subprocess.run([HONE, "problems", "--describe", f"--device=cuda:{card}"], capture_output=True, check=False).returncode != 0:
-            print(f"skipped: there is no device cuda:{card}")
-            return 0
-    with tempfile.TemporaryDirectory(dir=ROOT / "build") as place:
-        folder = pathlib.Path(place)
-        layers(folder / "model.onnx", arguments.tokens, arguments.layers)
-        hone(folder, "shard", "model.onnx", "--tp=2", "-o", "ranks")
-        hone(folder, "build", "model.onnx", "-o", "whole.plan", "--fp16", "--device=cuda:0")
-        launch = ranks.Launch(folder, timeout=600)
-        environment = {"NCCL_NVLS_ENABLE": "0"}
-        launch("build", "ranks/model.onnx", "-o", "model.plan", "--fp16", env=lambda rank: environment)
-        hone(folder, "run", "whole.plan", "--device=cuda:0", "-o", "whole")
-        launch("run", "model.plan", "-o", "out", env=lambda rank: environment)
-        for rank, mine in enumerate(ranks.outputs(folder, "out")):
-            for tensor, array in mine.items():
-                print(f"rank {rank}, {tensor}: error {error_of(array.astype(np.float32), np.load(folder / f'whole/{tensor}.npy').astype(np.float32), rank):.2g}")
-        sizes = [(folder / f"model.plan.rank{rank}").stat().st_size for rank in range(2)]
-        print(f"plan of a rank: {max(sizes) / (folder / 'whole.plan').stat().st_size:.3f} of the whole")
-        best = []
-        for _ in range(arguments.rounds):
-            one = json.loads(hone(folder, "bench", "whole.plan", "--device=cuda:0", "-t", "3", "--json", "--noDataTransfers"))
-            two = json.loads(launch("bench", "model.plan", "-t", "3", "--json", "--noDataTransfers", env=lambda rank: environment)[0])
-            best.append((one["latencyMs"]["median"], two["latencyMs"]["median"]))
-            print(f"{arguments.tokens} tokens: one card {best[-1][0]:.3f} ms, two {best[-1][1]:.3f} ms: {best[-1][0] / best[-1][1]:.2f} times", flush=True)
-        told = ranks.Launch(folder, "trtexec", timeout=600)("--loadEngine=model.plan", "--dumpProfile", "--separateProfileRun", "--duration=1",
-                                                          env=lambda rank: environment)
-        print("\n".join(line for line in told[0].splitlines() if "DistCollective" in line)[:2000])
-    return 0
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
@@ -197,11 +133,7 @@ def main():
     command.add_argument("--runs", type=int, default=100)
     command.add_argument("--seed", type=int)
     command.set_defaults(run=faults)
-    command = commands.add_parser("cards")
-    command.add_argument("--tokens", type=int, default=512)
-    command.add_argument("--layers", type=int, default=8)
-    command.add_argument("--rounds", type=int, default=3)
-    command.set_defaults(run=cards)
+    ranks_cards.add(commands.add_parser("cards", description=ranks_cards.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter))
     arguments = parser.parse_args()
     return arguments.run(arguments)
 

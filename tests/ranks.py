@@ -20,8 +20,8 @@ from onnx.reference.op_run import OpRun
 class Launch:
     """Starts ranks of a program in one folder. Arguments may hold {rank}, or be functions of the rank."""
 
-    def __init__(self, folder, program="hone", ranks=2, timeout=20):
-        self.folder, self.program, self.ranks, self.timeout = pathlib.Path(folder), program, ranks, timeout
+    def __init__(self, folder, program="hone", ranks=2, timeout=20, within=120):
+        self.folder, self.program, self.ranks, self.timeout, self.within = pathlib.Path(folder), program, ranks, timeout, within
 
     def start(self, rank, *arguments, env=None):
         words = [argument(rank) if callable(argument) else str(argument).replace("{rank}", str(rank)) for argument in arguments]
@@ -31,9 +31,9 @@ class Launch:
         return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 encoding="utf-8", errors="replace", env={**os.environ, **told, **(env or {})})
 
-    def finish(self, processes, within=120):
+    def finish(self, processes):
         """(exit status, what was printed) of each. A rank that hangs fails the test."""
-        ends = time.monotonic() + within
+        ends = time.monotonic() + self.within
         return [(process.wait(max(ends - time.monotonic(), 0.1)), text) for process, text in
                 [(process, process.communicate(timeout=max(ends - time.monotonic(), 0.1))[0]) for process in processes]]
 
@@ -143,6 +143,21 @@ def save(path, nodes, inputs, results, dtype=TensorProto.FLOAT, opset=17):
     return model
 
 
+FORMS = [("all_reduce", {"reduce_op": reduce}) for reduce in REDUCE] + [
+    ("all_gather", {}), ("reduce_scatter", {}), ("all_to_all", {}), ("broadcast", {"root": 1}), ("reduce", {"root": 1}), ("gather", {"root": 0}),
+    ("scatter", {"root": 1})]
+
+
+def every_form():
+    """DistCollective in all its forms, and com.microsoft's three, on one input [4,2,3]: nodes, inputs, results."""
+    nodes = [helper.make_node("DistCollective", ["x"], [f"{form}{i}"], collective_operation=form, group_size=2, groups=[0, 1], **attributes)
+             for i, (form, attributes) in enumerate(FORMS)]
+    nodes += [helper.make_node("AllGather", ["x"], [f"axis{axis}"], domain="com.microsoft", group_size=2, axis=axis) for axis in range(3)]
+    nodes += [helper.make_node("AllReduce", ["x"], ["all"], domain="com.microsoft"),
+              helper.make_node("AllToAll", ["x"], ["exchanged"], domain="com.microsoft", group_size=2)]
+    return nodes, [("x", [4, 2, 3])], [node.output[0] for node in nodes]
+
+
 # ---- What goes wrong ----
 
 def plans_for_faults(folder):
@@ -157,8 +172,24 @@ def plans_for_faults(folder):
     return folder
 
 
-def fault(plans, kind, generator, timeout=2):
-    """Two ranks, one of which is missing, killed, stopped, or runs another plan or other shapes: (exit status, text) of those that are there."""
+def another_version(plans):
+    """A copy of the program that takes itself for a later version."""
+    home = plans / "later"
+    if not home.exists():
+        (home / "bin").mkdir(parents=True)
+        (home / "lib").symlink_to(BIN.parent / "lib")
+        version = subprocess.run([BIN / "hone", "--version"], capture_output=True, encoding="utf-8", check=True).stdout.split()[1]
+        text, later = version.encode() + b"\0", version[:-1].encode() + b"9\0"
+        program = (BIN / "hone").read_bytes()
+        assert program.count(b"\0" + text) == 1, f"{version} is not found once in the program"
+        (home / "bin/hone").write_bytes(program.replace(b"\0" + text, b"\0" + later))
+        (home / "bin/hone").chmod(0o755)
+    return [home / "bin/hone"]
+
+
+def fault(plans, kind, generator, timeout=2, after=(0.05, 1.0)):
+    """Two ranks, one of which is missing, killed or stopped so many seconds after the start, or runs another plan, other shapes or
+    another version: (exit status, text) of those that are there."""
     launch = Launch(plans, timeout=timeout)
     run = ["run", "model.plan", "-s", "x:2x4"]
     bad = generator.randrange(2)
@@ -166,18 +197,23 @@ def fault(plans, kind, generator, timeout=2):
         return launch.finish([launch.start(1 - bad, *run)])
     if kind in ("killed", "stopped"):
         processes = [launch.start(rank, "bench", "model.plan", "-s", "x:2x4", "-t", "60") for rank in range(2)]
-        time.sleep(generator.uniform(0.05, 1.0))
+        time.sleep(generator.uniform(*after))
         processes[bad].send_signal(signal.SIGKILL if kind == "killed" else signal.SIGSTOP)
         done = launch.finish([processes[1 - bad]])
         processes[bad].kill()
         processes[bad].communicate()
         return done
+    if kind == "version":
+        other = Launch(plans, another_version(plans), timeout=timeout)
+        return launch.finish([(other if rank == bad else launch).start(rank, *run) for rank in range(2)])
     other = {"plan": ["run", "other.plan", "-s", "x:2x4"], "shapes": ["run", "model.plan", "-s", "x:3x4"]}[kind]
     return launch.finish([launch.start(rank, *(other if rank == bad else run)) for rank in range(2)])
 
 
-SENTENCES = {"missing": ["has not come within 2 s"], "killed": ["lost the others", "has not come", "cannot reach"], "stopped": ["has not answered within 2 s", "has not come",
-             "cannot reach"], "plan": ["have different plans"], "shapes": ["have different shapes: rank 0 has"]}
+SENTENCES = {"missing": ["has not come within"], "killed": ["lost the others", "has not come", "cannot reach", "for an inference to end"],
+             "stopped": ["has not answered within", "has not come", "cannot reach", "for an inference to end", "lost the others in NCCL"],
+             "plan": ["have different plans"], "shapes": ["have different shapes: rank 0 has"],
+             "version": ["rank 0 is Hone", "rank 1 is Hone"]}
 
 
 def is_told(kind, status, text):

@@ -17,9 +17,6 @@ from onnx import TensorProto, helper
 from ranks import Launch
 
 SEED = int(os.environ.get("HONE_FUZZ_SEED", random.randrange(1 << 31)))
-FORMS = [("all_reduce", {"reduce_op": reduce}) for reduce in ("sum", "prod", "max", "min", "avg")] + [
-    ("all_gather", {}), ("reduce_scatter", {}), ("all_to_all", {}), ("broadcast", {"root": 1}), ("reduce", {"root": 1}), ("gather", {"root": 0}),
-    ("scatter", {"root": 1})]
 
 
 def give(folder, name, arrays):
@@ -27,19 +24,9 @@ def give(folder, name, arrays):
         np.save(folder / f"{name}{rank}.npy", array)
 
 
-def every_form(dtype):
-    """DistCollective in all its forms, and com.microsoft's three, on one input [4,2,3]."""
-    nodes = [helper.make_node("DistCollective", ["x"], [f"{form}{i}"], collective_operation=form, group_size=2, groups=[0, 1], **attributes)
-             for i, (form, attributes) in enumerate(FORMS)]
-    nodes += [helper.make_node("AllGather", ["x"], [f"axis{axis}"], domain="com.microsoft", group_size=2, axis=axis) for axis in range(3)]
-    nodes += [helper.make_node("AllReduce", ["x"], ["all"], domain="com.microsoft"),
-              helper.make_node("AllToAll", ["x"], ["exchanged"], domain="com.microsoft", group_size=2)]
-    return nodes, [("x", [4, 2, 3])], [node.output[0] for node in nodes]
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "int64", "uint8", "int8"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "int64", "uint8", "int8", "int16", "uint16", "uint32", "uint64"])
 def test_every_collective_on_every_axis_is_what_it_means(folder, dtype):
-    nodes, inputs, results = every_form(dtype)
+    nodes, inputs, results = ranks.every_form()
     model = ranks.save(folder / "model.onnx", nodes, inputs, results, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
     values = [np.random.default_rng(rank).integers(1, 6, (4, 2, 3)).astype(dtype) for rank in range(2)]
     give(folder, "x", values)
@@ -50,25 +37,20 @@ def test_every_collective_on_every_axis_is_what_it_means(folder, dtype):
             np.testing.assert_allclose(mine[name], expected[name], rtol=1e-3 if dtype == "float16" else 1e-6, err_msg=name)
 
 
-def test_an_attention_as_polygraphys_shard_writes_it_runs_as_it_says(folder):
-    """Its multi-device shard puts reduce_scatter behind inputs, all_gather before keys, values and the result, with an empty list of groups."""
-    sizes = {"q": [4, 6], "k": [6, 4], "v": [4, 6]}
-
-    def together(operation, source, target):
-        node = helper.make_node("DistCollective", [source], [target], collective_operation=operation, reduce_op="sum", root=0, group_size=2)
-        node.attribute.append(helper.make_attribute("groups", [], attr_type=onnx.AttributeProto.INTS))
-        return node
-
-    nodes = [together("reduce_scatter", name, f"{name}_md") for name in sizes] + [together("all_gather", f"{name}_md", f"{name}_all") for name in "kv"]
-    nodes += [helper.make_node("MatMul", ["q_md", "k_all"], ["s"]), helper.make_node("Softmax", ["s"], ["p"], axis=-1),
-              helper.make_node("MatMul", ["p", "v_all"], ["y_md"]), together("all_gather", "y_md", "y")]
-    model = ranks.save(folder / "model.onnx", nodes, list(sizes.items()), ["y"])
-    feeds = [{name: np.random.default_rng(7).standard_normal(dims, np.float32) for name, dims in sizes.items()}] * 2
-    for name in sizes:
-        give(folder, name, [feed[name] for feed in feeds])
-    Launch(folder)("run", "model.onnx", "-i", ",".join(f"{name}:{name}{{rank}}.npy" for name in sizes), "-o", "out")
-    for mine, expected in zip(ranks.outputs(folder, "out"), ranks.reference([model, model], feeds), strict=True):
-        np.testing.assert_allclose(mine["y"], expected["y"], rtol=1e-5, atol=1e-6)
+def test_an_attention_that_is_spread_as_polygraphy_spreads_it_gives_what_the_whole_one_gives(folder):
+    """hone multi-device shard, which writes what polygraphy's does (test_oracle_more.py): a part of the sequence on each rank."""
+    sizes = ["b", 2, "sequence_length", 4]
+    nodes = [helper.make_node("Transpose", ["k"], ["turned"], name="turn", perm=[0, 1, 3, 2]), helper.make_node("MatMul", ["q", "turned"], ["s"], name="scores"),
+             helper.make_node("Softmax", ["s"], ["p"], name="softmax", axis=-1), helper.make_node("MatMul", ["p", "v"], ["y"], name="result")]
+    tiny.save(folder / "model.onnx", nodes, inputs=[(name, sizes) for name in "qkv"], outputs=[("y", sizes)], opset=18)
+    (folder / "ranks").mkdir()
+    done = Program(folder, "hone").run("multi-device", "shard", "model.onnx", "--one-shot", "--gpus", "2", "--i-idx", "2", "--o-idx", "2", "--k-idx", "3", "--v-idx", "2",
+                                       "-o", "ranks/model.onnx")
+    assert done.returncode == 0, done.stdout
+    kinds = [node.op_type for node in onnx.load(folder / "ranks/model.onnx").graph.node]
+    assert kinds.count("DistCollective") == 6, kinds
+    feeds = {name: np.random.default_rng(7).standard_normal((1, 2, 6, 4), np.float32) for name in "qkv"}
+    assert max(differences(folder, "model.onnx", feeds)) < 1e-6
 
 
 # ---- Models that are divided ----
@@ -155,6 +137,8 @@ def test_large_tables_and_heads_are_divided_by_columns(folder):
     assert (report["pairs"], report["alone"], report["tables"], report["whole"]) == (4, 1, 1, [])
     sizes = [(folder / f"ranks/model.onnx.rank{rank}").stat().st_size for rank in range(2)]
     assert max(sizes) < 0.52 * (folder / "model.onnx").stat().st_size
+    assert report["estimate"]["slower"] and report["estimate"]["collectives"] == 6, "a small network waits longer than it reads"
+    assert not divide(folder, "model.onnx", "--collective-us=0")["estimate"]["slower"]
     assert max(differences(folder, "model.onnx", {"tokens": np.arange(6).reshape(1, 6)})) < 1e-5
 
 

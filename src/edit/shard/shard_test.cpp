@@ -7,6 +7,7 @@
 #include "base/folder_testing.h"
 #include "edit/edit_testing.h"
 #include "edit/file.h"
+#include "edit/shard/estimate.h"
 #include "edit/shard/rank_model.h"
 
 namespace hone::edit {
@@ -119,6 +120,18 @@ TEST(Shard, HeadsThatOneMatrixMakesAreCutOutOfEachOfItsParts) {
   EXPECT_THAT(values(second, "qkv.share"),
               ElementsAre(2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23, 26, 27, 30, 31, 34, 35, 38, 39, 42, 43, 46, 47));
   EXPECT_THAT(values(second, "out.share"), ElementsAre(8, 9, 10, 11, 12, 13, 14, 15));
+}
+
+TEST(Shard, ItIsSlowerWhereCollectivesTakeMoreThanTheWeightsThatARankIsSpared) {
+  const Model model = perceptron();
+  const Facts facts(model);
+  const Model first = rank_model(model, facts, divide(facts, 2), 0, CollectiveForm::tensorrt);
+  const ShardEstimate estimate = estimate_shard(model, first, {.bytes_per_ms = 8, .collective_ms = 5});
+  EXPECT_EQ(estimate.collectives, 1);
+  EXPECT_DOUBLE_EQ(estimate.whole_ms, 16);  // 2x6 + 6 + 6x2 + 2 floats
+  EXPECT_GE(estimate.rank_ms, 13.5);        // 2x3 + 3 + 3x2 + 2 of them, and the sum
+  EXPECT_FALSE(estimate_shard(model, first, {8, 5}).slower());
+  EXPECT_TRUE(estimate_shard(model, first, {8, 9}).slower());
 }
 
 TEST(Shard, OfWeightsInAnotherFileOnlyTheShareIsWritten) {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "edit/file.h"
+#include "edit/shard/estimate.h"
 #include "edit/shard/rank_model.h"
 #include "tools/commands/commands.h"
 #include "tools/surgeon/model_line.h"
@@ -29,6 +30,8 @@ const CompanionCommand& command() {
        {"--output", Takes::one, "<folder>", "where the models go", "-o"},
        {"--form", Takes::one, "<name>",
         "whose collectives are written: tensorrt (DistCollective, the default) or microsoft (AllReduce, AllGather)"},
+       {"--collective-us", Takes::one, "<microseconds>",
+        "what one collective takes on your cards, for the estimate (default 10, assumed for two on NVLink)"},
        {"--external-data-dir", Takes::one, "<folder>",
         "where weights in other files are (default: beside the model)"}}};
   return kCommand;
@@ -51,13 +54,23 @@ bool wants_external(const edit::Model& model) {
   return bytes > kMost;
 }
 
-Json report_of(const edit::Division& division, const std::vector<std::string>& files) {
+Json report_of(const edit::Division& division, const edit::ShardEstimate& estimate,
+               const std::vector<std::string>& files) {
   Json whole = Json::array();
   for (const edit::Whole& each : division.whole)
     whole.push_back(
         {{"node", each.node}, {"weight", each.weight}, {"elements", each.elements}, {"reason", each.reason}});
-  return {{"ranks", division.ranks},   {"files", files}, {"pairs", division.pairs}, {"alone", division.heads},
-          {"tables", division.tables}, {"whole", whole}};
+  return {{"ranks", division.ranks},
+          {"files", files},
+          {"pairs", division.pairs},
+          {"alone", division.heads},
+          {"tables", division.tables},
+          {"whole", whole},
+          {"estimate",
+           {{"collectives", estimate.collectives},
+            {"wholeMs", estimate.whole_ms},
+            {"rankMs", estimate.rank_ms},
+            {"slower", estimate.slower()}}}};
 }
 
 void tell(const edit::Model& model, const edit::Division& division, const Narrator& narrator) {
@@ -75,6 +88,25 @@ void tell(const edit::Model& model, const edit::Division& division, const Narrat
                      each.reason);
 }
 
+void tell(const edit::ShardEstimate& estimate, const edit::CardRates& rates, const Narrator& narrator) {
+  const std::string reckoning = fmt::format(
+      "an inference of few rows takes a card about {:.2f} ms for its weights, ranks {:.2f} ms with {} collectives of "
+      "{:g} us (--collective-us says what yours take)",
+      estimate.whole_ms, estimate.rank_ms, estimate.collectives, 1000 * rates.collective_ms);
+  if (estimate.slower())
+    narrator.warning("It will be slower than on one card: {}. Where it fits, a copy on each card serves more",
+                     reckoning);
+  else narrator.info("Estimate: {}", reckoning);
+}
+
+edit::CardRates rates_of(const Arguments& arguments) {
+  edit::CardRates rates;
+  const int64_t microseconds = arguments.integer("--collective-us", static_cast<int64_t>(1000 * rates.collective_ms));
+  if (microseconds < 0) throw UsageError("--collective-us takes microseconds", "0 or more");
+  rates.collective_ms = static_cast<double>(microseconds) / 1000;
+  return rates;
+}
+
 ExitStatus shard(const Arguments& arguments) {
   if (!arguments.has("--output")) throw UsageError("no folder to write is given", "-o ranks");
   constexpr int64_t kMostRanks = 1024;
@@ -82,6 +114,7 @@ ExitStatus shard(const Arguments& arguments) {
   if (ranks < 2 || ranks > kMostRanks)
     throw UsageError(fmt::format("--tp {}: a model is divided over 2 to {} ranks", ranks, kMostRanks));
   const edit::CollectiveForm form = form_of(arguments.value("--form", "tensorrt"));
+  const edit::CardRates rates = rates_of(arguments);
   const Narrator narrator(arguments);
   const edit::Model model = load_model(arguments, arguments.file());
   const edit::Facts facts(model);
@@ -91,15 +124,19 @@ ExitStatus shard(const Arguments& arguments) {
   edit::SaveRules rules;
   if (wants_external(model)) rules.external = "";
   std::vector<std::string> files;
+  edit::ShardEstimate estimate;
   for (int rank = 0; rank < division.ranks; ++rank) {
     files.push_back(
         (folder / fmt::format("{}.rank{}", std::filesystem::path(arguments.file()).filename().string(), rank))
             .string());
-    edit::save(edit::rank_model(model, facts, division, rank, form), files.back(), rules);
+    const edit::Model mine = edit::rank_model(model, facts, division, rank, form);
+    if (rank == 0) estimate = edit::estimate_shard(model, mine, rates);
+    edit::save(mine, files.back(), rules);
     narrator.info("Wrote {}", files.back());
   }
   tell(model, division, narrator);
-  if (arguments.has("--json")) write_json_result(arguments, report_of(division, files).dump(2));
+  tell(estimate, rates, narrator);
+  if (arguments.has("--json")) write_json_result(arguments, report_of(division, estimate, files).dump(2));
   return ExitStatus::passed;
 }
 

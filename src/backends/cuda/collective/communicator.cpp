@@ -36,8 +36,6 @@ Communicator::Communicator(std::shared_ptr<Group> group, const std::vector<int>&
   group_->on_failure([this] { abort(); });
 }
 
-Communicator::~Communicator() { abort(); }
-
 void Communicator::abort() {
   const std::lock_guard lock(mutex_);
   if (handle_ != nullptr) nccl::library().ncclCommAbort(handle_);
@@ -47,24 +45,28 @@ void Communicator::abort() {
 void Communicator::fail(const std::string& what) {
   const GroupError error(fmt::format("rank {} of {} lost the others in NCCL: {}", group_->rank(), group_->size(), what),
                          "NCCL_DEBUG=WARN tells more; HONE_RANK_TIMEOUT=SECONDS says how long to wait");
-  abort();
   group_->fail(error);
+  abort();  // also while it is being made, when the group does not know it yet
   throw GroupError(error);
 }
 
 void Communicator::settle(const char* what, nccl::Result result) {
   const nccl::Table& library = nccl::library();
-  const double end = now_ms() + group_->timeout_ms();
+  constexpr double kPatienceMs = 1;  // most calls are over by then
+  const double begin = now_ms();
   while (result == nccl::kInProgress) {
-    if (now_ms() > end) fail(fmt::format("{}: they have not come within {:g} s", what, group_->timeout_ms() / 1000.0));
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    const double waited = now_ms() - begin;
+    if (waited > group_->timeout_ms())
+      fail(fmt::format("{}: they have not come within {:g} s", what, group_->timeout_ms() / 1000.0));
+    if (waited < kPatienceMs) std::this_thread::yield();
+    else std::this_thread::sleep_for(std::chrono::microseconds(100));
     const std::lock_guard lock(mutex_);
     if (handle_ == nullptr) break;
     if (library.ncclCommGetAsyncError(handle_, &result) != nccl::kSuccess) break;
   }
   group_->require_sound();
   if (result == nccl::kSuccess) return;
-  fail(fmt::format("{}: {}", what, library.ncclGetErrorString(result)));
+  fail(fmt::format("{}: {} ({})", what, library.ncclGetErrorString(result), library.ncclGetLastError(nullptr)));
 }
 
 std::shared_ptr<Communicator> communicator_of(const std::shared_ptr<Group>& group, const std::vector<int>& ranks) {

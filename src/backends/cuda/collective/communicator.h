@@ -17,21 +17,29 @@ class Communicator {
  public:
   /// All ranks of the group call it at the same place. Throws Error without NCCL, GroupError where the others do not come.
   Communicator(std::shared_ptr<Group> group, const std::vector<int>& ranks);
-  ~Communicator();
+  /// What NCCL holds is left to the end of the process: at that point its own threads may have ended already.
+  ~Communicator() = default;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
   int place() const { return place_; }
   int size() const { return size_; }
-  /// A call of the library in several steps: call(handle) returns what one returned. Throws GroupError where it fails.
+  /// A call of the library: call(handle) returns what it returned. Throws GroupError where it fails, now or before.
   template <typename Call>
   void run(const char* what, const Call& call) {
-    settle(what, call(handle_));
+    group_->require_sound();
+    settle(what, locked(call));
   }
   /// What is in the stream ends at once; from any thread.
   void abort();
 
  private:
+  /// Not while another thread ends the communicator. Calls return at once.
+  template <typename Call>
+  nccl::Result locked(const Call& call) {
+    const std::lock_guard lock(mutex_);
+    return handle_ == nullptr ? nccl::kSuccess : call(handle_);  // ended: settle() says so
+  }
   void settle(const char* what, nccl::Result result);
   [[noreturn]] void fail(const std::string& what);
 
