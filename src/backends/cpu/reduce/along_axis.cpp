@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/reduce/row_folds.h"
 #include "backends/cpu/reduce/top_k.h"
 #include "backends/cpu/support/number.h"
 #include "ops/ops.h"
@@ -152,13 +153,14 @@ class Best final : public ItemKernel {
 
 class RunningSum final : public ItemKernel {
  public:
-  RunningSum(const AlongAxisCode& code, const BoundNode& node)
+  RunningSum(const AlongAxisCode& code, const BoundNode& node, const CpuInfo& info)
       : ItemKernel(lines_of(code, node).count(), elements(node.operand(0).type.dims)),
         lines_(lines_of(code, node)),
         x_(node.operand(0)),
         y_(node.result()),
         exclusive_(code.exclusive),
-        reverse_(code.reverse) {
+        reverse_(code.reverse),
+        rows_(running_rows(info.isa)) {
     node.require(x_.type == y_.type);
   }
 
@@ -172,7 +174,10 @@ class RunningSum final : public ItemKernel {
     });
   }
 
-  static constexpr int64_t kWide = 4096;  // lines of a strip: a step along the axis is often another page
+  static constexpr int64_t kWide =
+      2048;  // lines of a strip: many, for a step along the axis is often another page; in L1
+
+  static constexpr int64_t kVectors = 16;  // lines that are worth a call
 
   template <typename T, bool kExclusive>
   void sum_strip(int64_t line, int64_t count, const Bindings& bindings) const {
@@ -183,18 +188,25 @@ class RunningSum final : public ItemKernel {
     T* y = y_.as<T>(bindings) + start;
     Sum sums[kWide];
     std::fill_n(sums, count, Sum{0});
-    for (int64_t k = 0; k < lines_.n; ++k, x += step, y += step)
+    for (int64_t k = 0; k < lines_.n; ++k, x += step, y += step) {
+      if constexpr (std::is_same_v<T, float>)
+        if (count >= kVectors) {
+          (kExclusive ? rows_.before : rows_.behind)(x, count, sums, y);
+          continue;
+        }
       for (int64_t j = 0; j < count; ++j) {
         const Sum before = sums[j];
         sums[j] += static_cast<Sum>(widened(x[j]));
         y[j] = narrowed<T>(kExclusive ? before : sums[j]);
       }
+    }
   }
 
   Lines lines_;
   NodeOperand x_;
   NodeResult y_;
   bool exclusive_, reverse_;
+  RunningRows rows_;
 };
 
 class Hardmax final : public ItemKernel {
@@ -253,7 +265,7 @@ struct AlongAxisFamily : NodeFamily<AlongAxisCode> {
     switch (code.rule) {
       case Rule::arg_max:
       case Rule::arg_min: return std::make_shared<Best>(code, node);
-      case Rule::cum_sum: return std::make_shared<RunningSum>(code, node);
+      case Rule::cum_sum: return std::make_shared<RunningSum>(code, node, info);
       case Rule::hardmax: return std::make_shared<Hardmax>(code, node);
       case Rule::top_k: return top_k(lines_of(code, node), code.largest, node, info);
     }

@@ -77,6 +77,27 @@ bool OnePasses(const float* x, int64_t count, float limit) {
   return false;
 }
 
+template <bool kBefore>
+void RunRow(const float* x, int64_t count, double* sums, float* y) {
+  const hn::ScalableTag<double> wide;
+  const hn::Rebind<float, decltype(wide)> narrow;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(wide));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto before = hn::LoadU(wide, sums + i);
+    const auto behind = hn::Add(before, hn::PromoteTo(wide, hn::LoadU(narrow, x + i)));
+    hn::StoreU(behind, wide, sums + i);
+    hn::StoreU(hn::DemoteTo(narrow, kBefore ? before : behind), narrow, y + i);
+  }
+  for (; i < count; ++i) {
+    const double before = sums[i];
+    sums[i] += static_cast<double>(x[i]);
+    y[i] = static_cast<float>(kBefore ? before : sums[i]);
+  }
+}
+
+RunningRows RowsThatRun() { return {RunRow<true>, RunRow<false>}; }
+
 BarTests TestsOfBars() { return {OnePasses<true>, OnePasses<false>}; }
 
 RowFolds FoldsOfRows() {
@@ -95,8 +116,10 @@ namespace hone::cpu {
 
 HWY_EXPORT(FoldsOfRows);
 HWY_EXPORT(TestsOfBars);
+HWY_EXPORT(RowsThatRun);
 
 BarTests bar_tests(Isa isa) { return HWY_DISPATCH_TABLE(TestsOfBars)[target_index(isa)](); }
+RunningRows running_rows(Isa isa) { return HWY_DISPATCH_TABLE(RowsThatRun)[target_index(isa)](); }
 RowFolds row_folds(Isa isa) { return HWY_DISPATCH_TABLE(FoldsOfRows)[target_index(isa)](); }
 
 }  // namespace hone::cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums and extremes of elements behind each other, of types that are not f32, and whether one of some floats passes a bar. Compiled for
-// every instruction set.
+// Sums and extremes of elements behind each other, of types that are not f32, whether one of some floats passes a bar, and rows of floats
+// added to running sums. Compiled for every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -33,5 +33,12 @@ struct BarTests {
   bool (*one_below)(const float* x, int64_t count, float limit);
 };
 BarTests bar_tests(Isa isa);
+
+/// Adds a row to `sums` and writes the sums of before or behind.
+struct RunningRows {
+  void (*before)(const float* x, int64_t count, double* sums, float* y);
+  void (*behind)(const float* x, int64_t count, double* sums, float* y);
+};
+RunningRows running_rows(Isa isa);
 
 }  // namespace hone::cpu
