@@ -149,31 +149,9 @@ void eval_unpool(EvalContext& context) {
   context.set(0, write_doubles(x.dtype(), dims, out));
 }
 
-/// Where all sizes are known and no others are asked for, maxima are scattered into zeros.
-bool import_as_scatter(ImportContext& context, const Attrs& attrs) {
-  Value *x = context.input(0), *indices = context.input(1);
-  const Shape& shape = x->type.shape;
-  if (given(context, 2) != nullptr || !x->type.ranked || shape.rank() < 3 || !shape.elements().is_constant() ||
-      shape.elements() == Dim(0))
-    return false;
-  const WindowAttrs window(attrs, shape.rank() - 2, {});
-  Dims dims{shape[0].value(), shape[1].value()};
-  for (size_t i = 0; i + 2 < shape.rank(); ++i)
-    dims.push_back((shape[i + 2].value() - 1) * window.strides[i] + window.kernel[i] - window.pads[i] -
-                   window.pads[i + shape.rank() - 2]);
-  Value* flat = integer_constant(context, {-1});
-  Value* zeros = made(context, "Expand", {scalar_like(context, x, 0), integer_constant(context, {elements(dims)})});
-  Value* filled = made(context, "ScatterElements",
-                       {zeros, made(context, "Reshape", {indices, flat}), made(context, "Reshape", {x, flat})},
-                       Attrs{{"axis", int64_t{0}}});
-  context.set_output(0, made(context, "Reshape", {filled, integer_constant(context, dims)}));
-  return true;
-}
-
 void import_unpool(ImportContext& context) {
   Attrs attrs = context.attrs();
   complete_window_attrs(context, attrs, context.input(0)->type.shape, {}, false);
-  if (import_as_scatter(context, attrs)) return;
   std::vector<Value*> inputs;
   for (size_t i = 0; i < context.inputs(); ++i) inputs.push_back(context.input(i));
   context.set_output(0, context.add("MaxUnpool", std::move(inputs), std::move(attrs))->output());
