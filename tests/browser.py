@@ -7,12 +7,14 @@ Speaks the DevTools protocol over two pipes, so that no port and no driver is ne
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import subprocess
 import tempfile
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-pipe"]
+PATIENCE = 120
 
 
 def program():
@@ -72,6 +74,7 @@ class Browser:
 
     def take(self):
         while b"\0" not in self.buffer:
+            assert select.select([self.of], [], [], PATIENCE)[0], f"the browser has said nothing for {PATIENCE} s"
             piece = os.read(self.of, 1 << 16)
             assert piece, "the browser ended"
             self.buffer += piece
@@ -93,7 +96,8 @@ class Browser:
 
     def visit(self, address):
         self.loaded = False
-        self.call("Page.navigate", url=address)
+        if "loaderId" not in self.call("Page.navigate", url=address):  # only the part behind # is new, which loads nothing
+            self.call("Page.reload")
         while not self.loaded:
             self.take()
 
