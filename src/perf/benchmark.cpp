@@ -84,6 +84,7 @@ std::vector<Trace> run_loop(std::span<Query* const> queries, const PerfOptions& 
     sleep_ms(options.idle_ms);
   }
   for (Slots& stream : streams) stream.collect_all(traces);
+  for (Query* query : queries) query->context().wait();  // says what went wrong with other ranks
   return traces;
 }
 

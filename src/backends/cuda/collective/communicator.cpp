@@ -13,7 +13,8 @@
 
 namespace hone::cuda {
 
-Communicator::Communicator(std::shared_ptr<Group> group, const std::vector<int>& ranks) : group_(std::move(group)) {
+Communicator::Communicator(std::shared_ptr<Group> group, const std::vector<int>& ranks, const nccl::Table& library)
+    : library_(library), group_(std::move(group)) {
   std::vector<int> members = ranks;
   if (members.empty()) {
     members.resize(static_cast<size_t>(group_->size()));
@@ -22,9 +23,8 @@ Communicator::Communicator(std::shared_ptr<Group> group, const std::vector<int>&
   size_ = static_cast<int>(members.size());
   place_ = static_cast<int>(std::ranges::find(members, group_->rank()) - members.begin());
   HONE_ASSERT(place_ < size_, "rank {} makes a communicator of others", group_->rank());
-  const nccl::Table& library = nccl::library();
   nccl::UniqueId id{};
-  if (place_ == 0) settle("naming the communicator", library.ncclGetUniqueId(&id));
+  if (place_ == 0) settle("naming the communicator", library_.ncclGetUniqueId(&id));
   // Every rank says one, those that lead nobody an empty one.
   const std::vector<std::string> ids =
       group_->exchange(place_ == 0 ? std::string_view(id.bytes, sizeof id.bytes) : std::string_view());
@@ -32,14 +32,25 @@ Communicator::Communicator(std::shared_ptr<Group> group, const std::vector<int>&
   HONE_CHECK(told.size() == sizeof id.bytes, "rank {} named no communicator", members.front());
   std::memcpy(id.bytes, told.data(), sizeof id.bytes);
   nccl::Config config;
-  settle("joining the communicator", library.ncclCommInitRankConfig(&handle_, size_, id, place_, &config));
+  settle("joining the communicator", library_.ncclCommInitRankConfig(&handle_, size_, id, place_, &config));
   group_->on_failure([this] { abort(); });
+}
+
+Communicator::~Communicator() {
+  constexpr std::chrono::seconds kMoment(2);
+  if (aborted_.valid()) aborted_.wait_for(kMoment);
 }
 
 void Communicator::abort() {
   const std::lock_guard lock(mutex_);
-  if (handle_ != nullptr) nccl::library().ncclCommAbort(handle_);
-  handle_ = nullptr;
+  if (handle_ == nullptr) return;
+  std::promise<void> ended;
+  aborted_ = ended.get_future();
+  std::thread([end = library_.ncclCommAbort, handle = std::exchange(handle_, nullptr),
+               ended = std::move(ended)]() mutable {
+    end(handle);
+    ended.set_value();
+  }).detach();
 }
 
 void Communicator::fail(const std::string& what) {
@@ -51,7 +62,6 @@ void Communicator::fail(const std::string& what) {
 }
 
 void Communicator::settle(const char* what, nccl::Result result) {
-  const nccl::Table& library = nccl::library();
   constexpr double kPatienceMs = 1;  // most calls are over by then
   const double begin = now_ms();
   while (result == nccl::kInProgress) {
@@ -62,19 +72,20 @@ void Communicator::settle(const char* what, nccl::Result result) {
     else std::this_thread::sleep_for(std::chrono::microseconds(100));
     const std::lock_guard lock(mutex_);
     if (handle_ == nullptr) break;
-    if (library.ncclCommGetAsyncError(handle_, &result) != nccl::kSuccess) break;
+    if (library_.ncclCommGetAsyncError(handle_, &result) != nccl::kSuccess) break;
   }
   group_->require_sound();
   if (result == nccl::kSuccess) return;
-  fail(fmt::format("{}: {} ({})", what, library.ncclGetErrorString(result), library.ncclGetLastError(nullptr)));
+  fail(fmt::format("{}: {} ({})", what, library_.ncclGetErrorString(result), library_.ncclGetLastError(nullptr)));
 }
 
 std::shared_ptr<Communicator> communicator_of(const std::shared_ptr<Group>& group, const std::vector<int>& ranks) {
+  const nccl::Table& library = nccl::library();  // ends after what is below
   static std::mutex mutex;
   static std::map<std::pair<const Group*, std::vector<int>>, std::shared_ptr<Communicator>> known;
   const std::lock_guard lock(mutex);
   std::shared_ptr<Communicator>& found = known[{group.get(), ranks}];
-  if (!found) found = std::make_shared<Communicator>(group, ranks);
+  if (!found) found = std::make_shared<Communicator>(group, ranks, library);
   return found;
 }
 

@@ -4,6 +4,7 @@
 // the group's time is given up, and so is everything once the group has failed.
 #pragma once
 
+#include <future>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -15,10 +16,11 @@ namespace hone::cuda {
 
 class Communicator {
  public:
-  /// All ranks of the group call it at the same place. Throws Error without NCCL, GroupError where the others do not come.
-  Communicator(std::shared_ptr<Group> group, const std::vector<int>& ranks);
-  /// What NCCL holds is left to the end of the process: at that point its own threads may have ended already.
-  ~Communicator() = default;
+  /// All ranks of the group call it at the same place. Throws GroupError where the others do not come.
+  Communicator(std::shared_ptr<Group> group, const std::vector<int>& ranks, const nccl::Table& library);
+  /// What NCCL holds is left to the end of the process: at that point its own threads may have ended already. What is being given up has
+  /// a moment to end.
+  ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
@@ -30,7 +32,8 @@ class Communicator {
     group_->require_sound();
     settle(what, locked(call));
   }
-  /// What is in the stream ends at once; from any thread.
+  /// What is in the stream ends at once; from any thread. Does not wait: the library goes on giving up for as long as there are graphs
+  /// that hold its calls, which who calls this may be the one to destroy.
   void abort();
 
  private:
@@ -43,13 +46,15 @@ class Communicator {
   void settle(const char* what, nccl::Result result);
   [[noreturn]] void fail(const std::string& what);
 
+  const nccl::Table& library_;
   std::shared_ptr<Group> group_;
   int place_ = 0, size_ = 1;
   std::mutex mutex_;
   nccl::Handle handle_ = nullptr;
+  std::future<void> aborted_;  // of the thread that gives up
 };
 
-/// One for each set of ranks, as long as the process lives. Empty: all of them.
+/// One for each set of ranks, as long as the process lives. Empty: all of them. Throws as the constructor does, and Error without NCCL.
 std::shared_ptr<Communicator> communicator_of(const std::shared_ptr<Group>& group, const std::vector<int>& ranks);
 
 }  // namespace hone::cuda
