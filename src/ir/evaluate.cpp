@@ -2,13 +2,14 @@
 //
 // The meaning of a graph: every node by its operator's reference code, in order. Also the contexts that operators see.
 #include <algorithm>
-#include <deque>
 #include <new>
 #include <stdexcept>
 #include <unordered_map>
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/state_error.h"
+#include "ir/at_hand.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -73,37 +74,13 @@ const Tensor& EvalContext::input(size_t i) const {
 }
 
 [[noreturn]] static void no_memory() {
-  throw Error("there is no memory for its results", "use a smaller batch or smaller shapes");
-}
-
-/// Inference checks operands against each other as far as it knows their sizes. Where it did not, it looks at the tensors at hand.
-static void check_operands(const Node& node, std::span<const Tensor* const> inputs) {
-  const auto unknown = [](const Value* input) {
-    return input != nullptr && (!input->type.ranked || !input->type.shape.is_static());
-  };
-  const auto holds_items = [](const Value* input) { return input != nullptr && input->type.element != nullptr; };
-  const auto any = [&](const auto& test) { return std::any_of(node.inputs.begin(), node.inputs.end(), test); };
-  if (!node.bodies.empty() || any(holds_items) || !any(unknown)) return;
-  Node copy{
-      .op = node.op, .attrs = node.attrs, .inputs = {}, .outputs = {}, .name = node.name, .origin = {}, .bodies = {}};
-  std::deque<Value> values;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const Value* input = node.inputs[i];
-    copy.inputs.push_back(input == nullptr ? nullptr : &values.emplace_back());
-    if (input == nullptr) continue;
-    values.back().type = unknown(input) ? inputs[i]->type() : input->type;
-    values.back().constant = input->constant;
-  }
-  for (size_t i = 0; i < node.outputs.size(); ++i) copy.outputs.push_back(&values.emplace_back());
-  InferContext context(copy);
-  if (node.op->infer != nullptr) node.op->infer(context);
-  else if (node.op->is_pointwise()) infer_pointwise(context);
+  throw OutOfMemory("there is no memory for its results", "use a smaller batch or smaller shapes");
 }
 
 std::vector<Tensor> evaluate_node(const Node& node, std::vector<const Tensor*> inputs) {
   return with_note([&] { return fmt::format("evaluating node {} ({})", node.name, node.op_name()); },
                    [&] {
-                     check_operands(node, inputs);
+                     check_at_hand(node, inputs);
                      EvalContext context(node, std::move(inputs));
                      try {
                        if (node.op->eval != nullptr) node.op->eval(context);

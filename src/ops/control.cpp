@@ -10,6 +10,7 @@
 #include "ops/movement.h"
 #include "ops/ops.h"
 #include "ops/support.h"
+#include "tensor/free_memory.h"
 
 namespace hone {
 namespace {
@@ -397,6 +398,7 @@ std::unique_ptr<Graph> until_end(ImportContext& context, std::unique_ptr<Graph> 
     HONE_CHECK(type.ranked && type.shape.is_static(), "a Scan with sequence_lens needs elements of known sizes, not {}",
                type.text());
     const Dims dims = type.shape.values();
+    require_memory(DType::f64, dims);
     const std::vector<double> zeros(static_cast<size_t>(elements(dims)), 0.0);
     kept.push_back(
         idle->add(context.op("Identity"), {idle->add_constant(write_doubles(type.dtype, dims, zeros))})->output());

@@ -170,6 +170,8 @@ size_t known_count(const InferContext& context, size_t operand) {
   const Shape& shape = context.shape(operand);
   HONE_CHECK(shape.rank() == 1 && shape[0].is_constant(), "operand {} of {} must be a list of known length but is [{}]",
              operand, context.node().op->name, shape.text());
+  HONE_CHECK(shape[0].value() <= static_cast<int64_t>(kMaxRank), "operand {} of {} lists {} axes; tensors may have {}",
+             operand, context.node().op->name, shape[0].text(), kMaxRank);
   return static_cast<size_t>(shape[0].value());
 }
 

@@ -6,13 +6,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/state_error.h"
 #include "ops/ops.h"
 
 namespace hone {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
 
 /// A graph with helpers to add operators with constant operands.
 struct Bench {
@@ -251,6 +254,35 @@ TEST(Loop, WidensSizesThatGrow) {
   EXPECT_FALSE(node->output()->type.shape[0].is_constant());
   EXPECT_THAT(evaluate(graph, std::vector<Tensor>{ints({7})})[0].integers(), ElementsAre(7, 7, 7, 7, 7, 7, 7, 7));
   EXPECT_EQ(evaluate(graph.clone(), std::vector<Tensor>{ints({7})})[0].size(), 8);
+}
+
+/// What `op` says of sizes that only come with a run.
+std::string refusal_of_sizes(const OpDef& op, const std::vector<Value*>& first, Graph& graph, Tensor sizes,
+                             Attrs attrs = {}) {
+  std::vector<Value*> operands = first;
+  operands.push_back(graph.add_input("sizes", sizes.type()));
+  graph.set_outputs({graph.add(op, operands, std::move(attrs), "bad")->output()});
+  try {
+    evaluate(graph, std::vector<Tensor>{std::move(sizes)});
+  } catch (const OutOfMemory& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(SizesOfRuns, BeyondAllMemoryAreRefusedBeforeTheOperatorWorks) {
+  constexpr int64_t kHuge = int64_t{1} << 44;
+  const Attrs window{
+      {"output_datatype", int64_t{1}}, {"periodic", int64_t{1}}, {"weights", std::vector<double>{0.5, -0.5}}};
+  Graph a, b, c;
+  const std::string refusals[] = {
+      refusal_of_sizes(ops::expand, {a.add_constant(ints({1}))}, a, ints({3, kHuge})),
+      refusal_of_sizes(ops::tile, {b.add_constant(ints({1, 2}))}, b, ints({kHuge})),
+      refusal_of_sizes(ops::window, {}, c, Tensor::scalar(kHuge), window),
+  };
+  for (const std::string& refusal : refusals) EXPECT_THAT(refusal, AllOf(HasSubstr("node bad"), HasSubstr("are free")));
+  Graph small;
+  EXPECT_EQ(refusal_of_sizes(ops::tile, {small.add_constant(ints({1, 2}))}, small, ints({3})), "");
 }
 
 }  // namespace

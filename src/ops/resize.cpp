@@ -9,6 +9,7 @@
 #include "ops/ops.h"
 #include "ops/resample.h"
 #include "ops/support.h"
+#include "tensor/free_memory.h"
 
 namespace hone::ops {
 namespace {
@@ -105,7 +106,9 @@ void eval_resize(EvalContext& context) {
     }
     if (is_identity(plan, rule)) continue;
     const AxisView s(now, axis);
-    std::vector<double> next(static_cast<size_t>(s.outer * plan.out * s.inner));
+    now[axis] = plan.out;  // more than the result has where a later axis shrinks
+    require_memory(DType::f64, now);
+    std::vector<double> next(static_cast<size_t>(elements(now)));
     for (int64_t o = 0; o < plan.out; ++o) {
       const std::vector<ResampleTap> taps = taps_of(plan, rule, o);
       for (int64_t a = 0; a < s.outer; ++a)
@@ -117,7 +120,6 @@ void eval_resize(EvalContext& context) {
         }
     }
     data = std::move(next);
-    now[axis] = plan.out;
   }
   context.set(0, write_doubles(x.dtype(), std::move(dims), data));
 }

@@ -146,7 +146,9 @@ void import_grid_sample(ImportContext& context) {
 
 void infer_affine_grid(InferContext& context) {
   check_rank(context, 0, 3, "theta of AffineGrid");
-  const size_t axes = known_count(context, 1) - 2;
+  const size_t count = known_count(context, 1);
+  HONE_CHECK(count >= 3, "AffineGrid is asked for an image of {} sizes; batch, channels and one more at least", count);
+  const size_t axes = count - 2;
   const std::optional<SymbolicData> size = context.symbolic(1);
   Shape result{context.shape(0)[0]};
   for (size_t i = 0; i < axes; ++i) result.push_back(size ? (*size)[2 + i] : context.data_dependent(0, 1 + i));

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "tensor/free_memory.h"
+
 namespace hone {
 namespace {
 
@@ -80,6 +82,7 @@ WindowTable::WindowTable(const WindowAttrs& window, std::span<const int64_t> inp
       inputs(elements(input)) {
   HONE_CHECK(inputs < std::numeric_limits<int32_t>::max(), "{} spatial elements are too many", inputs);
   const size_t rank = input.size();
+  require_memory(DType::i32, Dims{taps, results});
   offsets.assign(static_cast<size_t>(taps * results), -1);
   padded_taps.assign(static_cast<size_t>(results), 0);
   Dims begin(rank), end(rank);

@@ -8,6 +8,8 @@
 
 #include "base/checked.h"
 #include "base/numbers.h"
+#include "base/state_error.h"
+#include "tensor/free_memory.h"
 
 namespace hone {
 namespace {
@@ -242,11 +244,12 @@ std::vector<int64_t> Tensor::integers() const {
 }
 
 static AlignedBuffer memory_for(DType dtype, const Dims& dims) {
+  require_memory(dtype, dims);
   const auto bytes = static_cast<size_t>(byte_size(dtype, dims));
   try {
     return AlignedBuffer(bytes);
   } catch (const std::bad_alloc&) {
-    throw Error(
+    throw OutOfMemory(
         fmt::format("there is no memory for a tensor {}[{}] of {} bytes", name_of(dtype), join_dims(dims, ","), bytes),
         "use a smaller batch or smaller shapes");
   }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/limits.h"
 #include "onnx/hostile/testing.h"
 
 namespace hone {
@@ -43,12 +44,13 @@ std::string value(const std::string& name, const Ints& dims) {
 }
 
 Blob model_of(const Case& test) {
-  return W::model_of(W::graph({.nodes = {W::node(test.op, test.inputs, {"y"}, test.attributes, "bad", test.domain)},
-                               .initializers = {ones("w", {4, 4, 3, 3}), ones("b", {4}), ones("s", {}),
-                                                list("a", test.a), list("c", test.c)},
-                               .inputs = {value("x", {2, 4, 8, 8}), W::value("n", 1, {W::dim("N")})},
-                               .outputs = {onnx::vector_value("y")}}),
-                     {W::opset("", test.opset), W::opset("ai.onnx.ml", 3), W::opset("com.microsoft", 1)});
+  return W::model_of(
+      W::graph({.nodes = {W::node(test.op, test.inputs, {"y"}, test.attributes, "bad", test.domain)},
+                .initializers = {ones("w", {4, 4, 3, 3}), ones("b", {4}), ones("s", {}), ones("t", {1, 2, 3}),
+                                 list("a", test.a), list("c", test.c), W::integers("d", {}, {1})},
+                .inputs = {value("x", {2, 4, 8, 8}), W::value("n", 1, {W::dim("N")})},
+                .outputs = {onnx::vector_value("y")}}),
+      {W::opset("", test.opset), W::opset("ai.onnx.ml", 3), W::opset("com.microsoft", 1)});
 }
 
 void expect_refused(const std::vector<Case>& cases) {
@@ -148,6 +150,45 @@ TEST(HostileNodes, SizesThatAreZeroOrHuge) {
                   {"BlackmanWindow", {"a"}, {}, {-3}},
                   {"EyeLike", {"n"}},
                   {"Resize", {"x", "", "", "a"}, {}, {1, 1, 1, -4}}});
+}
+
+/// No product of them overflows; no machine holds what they ask for, and operators would work on tables of them first.
+TEST(HostileNodes, SizesBeyondAllMemory) {
+  constexpr int64_t kHuge = int64_t{1} << 44;
+  const std::vector<Case> cases = {
+      {"ConstantOfShape", {"a"}, {}, {kHuge, 2}},
+      {"Expand", {"s", "a"}, {}, {2, kHuge}},
+      {"Tile", {"b", "a"}, {}, {kHuge}},
+      {"Pad", {"b", "a"}, {}, {0, kHuge}},
+      {"OneHot", {"n", "a", "c"}, {}, {kHuge}, {0, 1}},
+      {"BlackmanWindow", {"a"}, {}, {kHuge}},
+      {"MelWeightMatrix", {"a", "c", "d", "s", "s"}, {}, {kHuge}, {16}},
+      {"Resize", {"x", "", "", "a"}, {}, {2, 4, 8, kHuge}},
+      {"RandomNormal", {}, {ints("shape", {kHuge})}},
+      {"RandomUniform", {}, {ints("shape", {kHuge, 2})}},
+      {"AffineGrid", {"t", "a"}, {}, {1, 1, 1 << 22, 1 << 22}, {}, 20},
+      {"CenterCropPad", {"b", "a"}, {}, {kHuge}, {}, 18},
+      {"MaxPool", {"x"}, {ints("kernel_shape", {1, 1}), ints("pads", {0, 0, 1 << 23, 1 << 23})}},
+      {"Range", {"d", "a", "d"}, {}, {kHuge}},
+  };
+  for (const Case& test : cases)
+    EXPECT_THAT(onnx::refusal_when_run(model_of(test)),
+                AllOf(HasSubstr("node bad"), HasSubstr("memory"), Not(HasSubstr("INTERNAL"))))
+        << test.op;
+}
+
+/// How many sizes there are is a size too: of a tensor whose elements come at run time.
+TEST(HostileNodes, ListsOfSizesBeyondTheRankOfTensors) {
+  for (const char* op : {"Reshape", "Expand", "ConstantOfShape", "Unsqueeze"}) {
+    const std::vector<std::string> inputs =
+        std::string_view(op) == "ConstantOfShape" ? std::vector<std::string>{"l"} : std::vector<std::string>{"x", "l"};
+    EXPECT_THAT(onnx::refusal(W::model(
+                    W::graph({.nodes = {W::node(op, inputs, {"y"}, {}, "bad")},
+                              .inputs = {value("x", {2, 4, 8, 8}), W::value("l", 7, {W::dim(int64_t{1} << 40)})},
+                              .outputs = {onnx::vector_value("y")}}))),
+                AllOf(HasSubstr("node bad"), HasSubstr(std::to_string(kMaxRank))))
+        << op;
+  }
 }
 
 TEST(HostileNodes, NumbersThatDoNotDivide) {

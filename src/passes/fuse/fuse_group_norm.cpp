@@ -2,6 +2,7 @@
 //
 // Group normalisation as exporters spell it out before opset 18: groups take the place of the channels between two reshapes of an
 // instance normalisation; the scale and the bias of each channel stand behind and join the operator's own.
+#include "base/limits.h"
 #include "ops/ops.h"
 #include "passes/edit.h"
 #include "passes/passes.h"
@@ -9,12 +10,12 @@
 namespace hone::passes {
 namespace {
 
-/// [N, C, ...] seen as [N, groups, ...], and back.
+/// [N, C, ...] seen as [N, groups, ...], and back; what stands for each channel can be a constant.
 bool views_groups(const Match& match) {
   const Shape &x = match["x"]->type.shape, &grouped = match["a"]->type.shape, &y = match["y"]->type.shape;
   return is_float(match["x"]->type.dtype) && x.rank() >= 2 && grouped.rank() >= 2 && x == y && x[0] == grouped[0] &&
          x[1].is_constant() && grouped[1].is_constant() && grouped[1].value() > 0 &&
-         x[1].value() % grouped[1].value() == 0;
+         x[1].value() % grouped[1].value() == 0 && x[1].value() <= kMaxFoldedBytes / 8;
 }
 
 Value* channels_of(const Match& match, const std::vector<double>& numbers) {

@@ -3,6 +3,7 @@
 // Layer and RMS normalisation over the last axis as exporters spell them out before their opset has the operator.
 // Pow(_, 2) has become Mul(_, _) when these run (see simplify_arithmetic). The division ends the normalisation; what is
 // multiplied or added behind it joins the operator's own scale and bias.
+#include "base/limits.h"
 #include "ops/ops.h"
 #include "passes/edit.h"
 #include "passes/passes.h"
@@ -39,10 +40,11 @@ Value* row_of(const Match& match, double number) {
       tensor_from(type.dtype, {length}, std::vector<double>(static_cast<size_t>(length), number)));
 }
 
+/// A row that can be a constant.
 bool has_known_row(const Match& match) {
   const Shape& shape = match["x"]->type.shape;
   return shape.rank() > 0 && splat(match["epsilon"]) && shape[shape.rank() - 1].is_constant() &&
-         is_float(match["x"]->type.dtype);
+         shape[shape.rank() - 1].value() <= kMaxFoldedBytes / 8 && is_float(match["x"]->type.dtype);
 }
 
 Attrs norm_attrs(const Match& match) { return {{"axis", int64_t{-1}}, {"epsilon", *splat(match["epsilon"])}}; }

@@ -17,6 +17,7 @@
 #include "backends/cpu/run/machine.h"
 #include "backends/cpu/run/recording.h"
 #include "base/state_error.h"
+#include "tensor/free_memory.h"
 
 namespace hone::cpu {
 namespace {
@@ -78,6 +79,7 @@ CpuDevice::CpuDevice(const DeviceOptions& options)
 Ceilings CpuDevice::ceilings() { return measure_ceilings(*this, isa_, info_.workers); }
 
 void* CpuDevice::allocate(size_t bytes) {
+  require_memory("a buffer", bytes);
   const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
   const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* memory = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
