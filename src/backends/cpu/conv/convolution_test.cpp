@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <random>
+#include <set>
 
 #include "backends/cpu/support/tactic_testing.h"
 #include "ops/ops.h"
@@ -96,6 +97,29 @@ TEST(ConvTactics, WinogradAgreesWithinItsRounding) {
     const Graph graph = region(c, ops::conv, random, seed % 2 == 0, &ops::relu);
     EXPECT_GT(check_tactics(graph, "winograd", at(1, seed, 1e-3)), 0) << "seed " << seed;
   }
+}
+
+TEST(ConvTactics, WinogradRoundsLessWhereTf32IsNotAllowed) {
+  Random random(5);
+  const Graph graph = region({.ic = 256, .h = 18, .w = 18, .oc = 48}, ops::conv, random, false, nullptr);
+  CheckOptions exact = at(1, 5, 5e-6);
+  exact.tf32 = false;
+  EXPECT_GT(check_tactics(graph, "winograd", exact), 0);
+
+  if (best_isa() == Isa::scalar) return;
+  CpuDevice device;
+  Problem problem = make_problem(graph, {{"N", 1}}, device.info());
+  const auto tiles = [&](std::string* refusals = nullptr) {
+    std::set<int64_t> result;
+    for (const Tactic& tactic : offers_of(problem, "winograd", refusals))
+      result.insert(tactic.params.integer("output"));
+    return result;
+  };
+  EXPECT_EQ(tiles(), (std::set<int64_t>{2, 4, 6}));
+  problem.allowed.tf32 = false;
+  std::string refusals;
+  EXPECT_EQ(tiles(&refusals), (std::set<int64_t>{2, 4}));
+  EXPECT_EQ(refusals, "winograd: tiles of 6 x 6 round more than f32 may where TF32 is not allowed\n");
 }
 
 /// The region with every tensor in bf16; constants stay wide, kernels round them.

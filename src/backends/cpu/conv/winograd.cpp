@@ -56,7 +56,9 @@ struct WinogradFamily {
     if (configs.empty())
       out.refuse(kName, fmt::format("{} to {} channels are too few for the transforms to pay", shape.ic, shape.oc));
     for (const WinogradConfig& config : configs)
-      out.offer(conv_tactic(kName, problem, *region, Layout::channels_last, write_fields(config)));
+      if (config.output > 4 && !problem.allowed.tf32)  // 6e-6 of the largest result, the others 1e-6
+        out.refuse(kName, "tiles of 6 x 6 round more than f32 may where TF32 is not allowed");
+      else out.offer(conv_tactic(kName, problem, *region, Layout::channels_last, write_fields(config)));
   }
 
   /// Whole tiles of n x n products make m x m results, which take 9 of each the direct way; the transforms of the inputs are

@@ -31,6 +31,7 @@ struct CheckOptions {
   bool rounds = false;                                                  // operands may be rounded to bf16
   bool emulates = false;                                                // the processor's missing instructions for bf16
   bool halves = false;                                                  // weights may be kept as f16
+  bool tf32 = true;                                                     // products of f32 may round as TF32 does
   SymbolValues tuned = {};                                              // sizes that the tactic is compiled for
   std::vector<SymbolValues> run = {};                                   // sizes that it is run at; none: the tuned ones
   std::function<std::vector<Tensor>(const Graph& region)> inputs = {};  // none: random_inputs()
@@ -221,7 +222,7 @@ inline int check_tactics(const Graph& symbolic, std::string_view family, const C
     for (const int workers : {1, 2}) {
       CpuDevice device({.workers = workers, .isa = isa}), other({.workers = 3 - workers, .isa = isa});
       Problem problem = make_problem(symbolic, options.tuned, device.info());
-      problem.allowed.bf16 = options.rounds, problem.allowed.f16 = options.halves;
+      problem.allowed.bf16 = options.rounds, problem.allowed.f16 = options.halves, problem.allowed.tf32 = options.tf32;
       for (const Tactic& tactic : offers_of(problem, family)) {
         const std::string label = tactic.text() + " " + std::string(to_string(isa)) + " x" + std::to_string(workers);
         SCOPED_TRACE(label);
