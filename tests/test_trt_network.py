@@ -185,6 +185,16 @@ def test_damaged_models_are_refused_or_read_but_never_crash():
             assert all(layer.get_output(at).name is not None for at in range(layer.num_outputs))
 
 
+def test_a_number_where_a_text_or_message_stands_is_refused():
+    huge = b"\xff" * 8 + b"\x7f"  # as many zeros, if it were taken for a length
+    texts = {"the graph's name": b"\x10", "an initialiser's name": b"\x2a\x0a\x40", "a node's operator": b"\x0a\x0a\x20"}
+    graphs = {what: b"\x3a" + bytes([len(field) + len(huge)]) + field + huge for what, field in texts.items()}
+    for what, data in {**graphs, "a function": b"\xc8\x01" + huge, "an opset": b"\x40" + huge, "the graph": b"\x38" + huge}.items():
+        network, parser, done, _ = parsed(data)
+        assert not done and parser.num_errors == 1, what
+        assert "another kind than ONNX says" in parser.get_error(0).desc(), what
+
+
 def test_a_missing_file_and_a_network_that_is_not_empty():
     network, parser, _, log = parsed(perceptron())
     assert not parser.parse_from_file("/nowhere/model.onnx") and not parser.parse(perceptron().SerializeToString())

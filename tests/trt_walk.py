@@ -13,6 +13,7 @@ from trt_networks import Allocator, Log, trt
 BYTES = 1 << 22
 FORBIDDEN = {"set_device_memory", "device_memory"}  # they take addresses that nobody can check
 TYPES = [trt.float32, trt.float16, trt.int32, trt.int64, trt.int8, trt.bool, trt.uint8]
+HUGE = [2 ** 38, 2 ** 40, 2 ** 62, 2 ** 63 - 1]  # sizes for which no machine has memory
 BAD = [None, -1, 2 ** 40, "no", b"", 1.5, (), [1, "2"], object(), float("nan"), (0,), (-3, 2), {}]
 
 
@@ -66,6 +67,8 @@ class Walk:
         self.things["tensor"], self.things["layer"] = [], []
         for at in range(self.random.randint(1, 3)):
             shape = [self.random.choice((1, 2, 3, 4, 8)) for _ in range(self.random.randint(0, 4))]
+            if self.random.random() < 0.02 and shape:
+                shape[-1] = self.random.choice(HUGE)
             if self.random.random() < 0.2 and shape:
                 shape[0] = -1
             self.keep("tensor", self.network.add_input(f"x{at}", self.random.choice(TYPES[:4]), shape))
@@ -84,7 +87,10 @@ class Walk:
     # ---- arguments ----
 
     def dims(self, most=4):
-        return tuple(self.random.choice((0, 1, 1, 2, 2, 3, 4, -1)) for _ in range(self.random.randint(0, most)))
+        dims = [self.random.choice((0, 1, 1, 2, 2, 3, 4, -1)) for _ in range(self.random.randint(0, most))]
+        if dims and self.random.random() < 0.04:
+            dims[self.random.randrange(len(dims))] = self.random.choice(HUGE)
+        return tuple(dims)
 
     def weights(self):
         kind = self.random.choice((np.float32, np.float32, np.float32, np.float16, np.int32, np.int8))
@@ -150,7 +156,10 @@ class Walk:
             return shape
         if word == "~":
             kind = self.random.choice((np.float32, np.float32, np.int32, np.int64, np.bool_))
-            return (self.numpy.random(self._shape if hasattr(self, "_shape") else ()) * 4).astype(kind)
+            array = (self.numpy.random(self._shape if hasattr(self, "_shape") else ()) * 4).astype(kind)
+            if kind == np.int64 and self.random.random() < 0.1:
+                array.flat[:1] = self.random.choice(HUGE)
+            return array
         return self.random.choice(list(getattr(trt, word).__members__.values()))
 
     def attribute(self):
@@ -295,8 +304,17 @@ class Walk:
         ops = self.random.choices(["Relu", "Abs", "Sigmoid", "Identity", "Neg", "NoSuchOperator", "Shape", "Transpose"], k=self.random.randint(1, 4))
         names = ["p"] + [f"v{at}" for at in range(len(ops))]
         nodes = [helper.make_node(op, [before], [behind]) for op, before, behind in zip(ops, names, names[1:])]
+        sizes = []
+        if self.random.random() < 0.4:  # one whose sizes stand in a constant
+            op, count = self.random.choice((("Expand", 2), ("Tile", 2), ("Reshape", 2), ("Pad", 4), ("Resize", 2), ("ConstantOfShape", 2), ("Range", 0)))
+            numbers = [self.random.choice((0, 1, 2, 3, 6, *HUGE)) for _ in range(count or 3)]
+            sizes = [helper.make_tensor(f"n{at}", onnx.TensorProto.INT64, [len(each)] if count else [], each)
+                     for at, each in enumerate([numbers] if count else [[each] for each in numbers])]
+            operands = {"Resize": [names[-1], "", "", "n0"], "ConstantOfShape": ["n0"], "Range": ["n0", "n1", "n2"]}.get(op, [names[-1], "n0"])
+            nodes.append(helper.make_node(op, operands, ["sized"]))
+            names.append("sized")
         graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("p", onnx.TensorProto.FLOAT, [2, 3])],
-                                  [helper.make_tensor_value_info(names[-1], onnx.TensorProto.FLOAT, None)])
+                                  [helper.make_tensor_value_info(names[-1], onnx.TensorProto.FLOAT, None)], sizes)
         data = bytearray(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
         if self.random.random() < 0.4:
             for _ in range(self.random.randint(1, 8)):

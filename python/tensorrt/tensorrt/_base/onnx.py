@@ -41,9 +41,16 @@ def _varint(data, at):
             raise Malformed("a number has more than 64 bits")
 
 
+def message(value):
+    """The bytes of a field. Of a number, which damaged files have there, bytes() would make as many zeros."""
+    if isinstance(value, int):
+        raise Malformed("a field has another kind than ONNX says")
+    return value
+
+
 def fields(data):
     """(number, value) of each field: an integer, or the bytes as a view."""
-    at, end = 0, len(data)
+    at, end = 0, len(message(data))
     try:
         while at < end:
             tag, at = _varint(data, at)
@@ -94,7 +101,7 @@ def real(number, value):
 
 
 def text(data):
-    return bytes(data).decode("utf-8", "replace")
+    return bytes(message(data)).decode("utf-8", "replace")
 
 
 def signed(value):
@@ -451,10 +458,17 @@ class Model:
     @classmethod
     def read(cls, raw):
         """Malformed where it is none."""
+        try:
+            return cls._read(memoryview(raw) if isinstance(raw, bytes) else memoryview(raw).cast("B"))
+        except (TypeError, AttributeError, ValueError, struct.error) as error:
+            raise error if isinstance(error, Malformed) else Malformed("a field has another kind than ONNX says") from None
+
+    @classmethod
+    def _read(cls, raw):
         model, graph = cls(), None
-        for number, value in fields(memoryview(raw).cast("B") if not isinstance(raw, bytes) else memoryview(raw)):
+        for number, value in fields(raw):
             if number == 1:
-                model.ir = value
+                model.ir = signed(value)
             elif number == 7:
                 graph = value
             elif number == 8:
@@ -462,13 +476,10 @@ class Model:
                 domain = text(entry.get(1, b""))
                 model.opsets["" if domain == "ai.onnx" else domain] = signed(entry.get(2, 0))
             elif number == 25:
-                model.functions.append(bytes(value))
-        if graph is None or isinstance(graph, int):
+                model.functions.append(bytes(message(value)))
+        if graph is None:
             raise Malformed("there is no graph in it")
-        try:
-            model.graph = Graph.read(graph)
-        except (TypeError, AttributeError, ValueError, struct.error):
-            raise Malformed("a field has another kind than ONNX says") from None
+        model.graph = Graph.read(graph)
         return model
 
     def bytes(self):
