@@ -147,6 +147,9 @@ struct Traits {
   std::string_view layer = {};  // its kind in reports; empty: "PointWise" or the operator's name
   /// Whether entry i of the results, along their first axis, depends on no entry of operand `operand` but i. Null: it may.
   bool (*entries_apart)(const Node&, size_t operand) = nullptr;
+  /// The same along their second axis, of three or more, where the first has one entry; false: each depends on the whole operand in the
+  /// same way. Nothing, or null: entries are mixed.
+  std::optional<bool> (*rows_apart)(const Node&, size_t operand) = nullptr;
   /// Integers that operand `operand` may hold: indices, lengths. Null: any.
   std::optional<IntegerRange> (*accepts)(const Node&, size_t operand) = nullptr;
   /// Multiplications and additions at these sizes. Null: none worth counting.

@@ -155,6 +155,14 @@ int64_t flops_of_attention(const Node& node, const SymbolValues& sizes) {
   return 2 * elements(q) / q[3] * keys * (q[3] + v[3]);
 }
 
+/// A query sees all keys and values; a head its own.
+std::optional<bool> queries_or_heads_apart(const Node& node, size_t operand) {
+  const Shape &given = node.input(operand)->type.shape, &result = node.output()->type.shape;
+  if (node.attrs.text("layout") != "bhsd") return operand < 3 ? std::optional(operand == 0) : std::nullopt;
+  if (operand < 3) return given[1] == result[1] ? std::optional(true) : std::nullopt;
+  return given.rank() == 4 && given[1] != Dim(1);
+}
+
 }  // namespace
 
 const OpDef clamp{.name = "Clamp",
@@ -172,7 +180,11 @@ const OpDef scaled_dot_product_attention{
     .infer = infer_attention,
     .eval = eval_attention,
     .traits = {
-        .few_bits = FewBits::gains, .layer = "Attention", .entries_apart = all_apart, .flops = flops_of_attention}};
+        .few_bits = FewBits::gains,
+        .layer = "Attention",
+        .entries_apart = all_apart,
+        .rows_apart = queries_or_heads_apart,
+        .flops = flops_of_attention}};
 /// x * cos + (the halves of x exchanged, the first negated) * sin, over the last axis.
 const OpDef rotate{.name = "Rotate",
                    .min_inputs = 3,

@@ -257,6 +257,7 @@ bool stacks_apart(const Node& node, size_t operand) {
   return node.output()->type.shape.rank() >= 3 && all_apart(node, operand);
 }
 bool rows_apart(const Node& node, size_t operand) { return operand == 0 && node.output()->type.shape.rank() >= 2; }
+std::optional<bool> inner_rows_apart(const Node&, size_t operand) { return operand == 0; }
 
 Channels channels_of_linear(const Node& node) {
   return {.of_result = node.output()->type.shape.rank() - 1,
@@ -295,6 +296,7 @@ const OpDef ops::linear{.name = "Linear",
                                    .weights = WeightRoles::kernel_and_bias,
                                    .layer = "MatrixMultiply",
                                    .entries_apart = rows_apart,
+                                   .rows_apart = inner_rows_apart,
                                    .flops = flops_of_matmul,
                                    .channels = channels_of_linear}};
 

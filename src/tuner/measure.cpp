@@ -75,16 +75,12 @@ struct Runner {
 class Measurer {
  public:
   Measurer(const Problem& problem, const Backend& backend, Device& device, const MeasureOptions& options)
-      : problem_(problem),
-        backend_(backend),
-        device_(device),
-        options_(options),
-        stream_(device.stream()),
-        few_(with_two_entries(problem.region)) {
-    for (const uint64_t seed : kSeeds) inputs_.push_back(random_inputs(few_ ? *few_ : problem.region, seed));
-  }
+      : problem_(problem), backend_(backend), device_(device), options_(options), stream_(device.stream()) {}
 
   void run(std::span<Candidate*> candidates) {
+    few_ = with_two_entries(problem_.region);
+    if (!few_ && std::ranges::all_of(candidates, is_linear)) few_ = with_two_rows(problem_.region);
+    for (const uint64_t seed : kSeeds) inputs_.push_back(random_inputs(evaluated(), seed));
     std::vector<Runner> runners;
     std::vector<std::future<Compiled>> compiling = compile(candidates);
     for (size_t i = 0; i < candidates.size(); ++i) {
@@ -129,6 +125,15 @@ class Measurer {
   }
 
  private:
+  /// In whose memory the rows of a batch of one follow each other.
+  static bool is_linear(const Candidate* candidate) {
+    const auto linear = [](Layout layout) { return layout == Layout::linear; };
+    return std::ranges::all_of(candidate->tactic.in, linear) && std::ranges::all_of(candidate->tactic.out, linear);
+  }
+
+  /// What the reference is asked about.
+  const Graph& evaluated() const { return few_ ? few_->region : problem_.region; }
+
   Buffer upload(std::span<const std::byte> bytes) {
     Buffer buffer(device_, std::max<size_t>(bytes.size(), 1));
     device_.copy(buffer.data(), bytes.data(), bytes.size(), *stream_);
@@ -163,10 +168,10 @@ class Measurer {
     given.dims = values.dims();
     const AlignedBuffer converted(static_cast<size_t>(std::max<int64_t>(given.bytes(), 1)));
     convert_layout(values.bytes().data(), converted.data(), given.dtype, given.dims, Layout::linear, given.layout);
-    if (!few_) {
+    if (given.dims == type.dims) {
       device_.copy(buffer.data(), converted.data(), static_cast<size_t>(type.bytes()), *stream_);
     } else {
-      const int64_t count = type.dims[0], entry = type.bytes() / count;
+      const int64_t count = few_->count, entry = type.bytes() / count;
       for (int64_t i = 0; i < count; ++i)
         device_.copy(static_cast<std::byte*>(buffer.data()) + i * entry,
                      converted.data() + repeated_entry(i, count) * entry, static_cast<size_t>(entry), *stream_);
@@ -243,13 +248,13 @@ class Measurer {
 
   /// What the reference makes of a set of inputs: of the entries that are checked.
   std::vector<Tensor> expected(size_t set) const {
-    std::vector<Tensor> results = evaluate(few_ ? *few_ : problem_.region, inputs_[set]);
+    std::vector<Tensor> results = evaluate(evaluated(), inputs_[set]);
     if (!few_) return results;
-    const int64_t count = problem_.region.inputs()[0]->type.shape[0].value();
+    const int64_t count = few_->count;
     for (Tensor& result : results) {
       const size_t entry = result.bytes().size() / 2;
       Dims dims = result.dims();
-      dims[0] = static_cast<int64_t>(checked_entries(count).size());
+      dims[few_->axis] = static_cast<int64_t>(checked_entries(count).size());
       TensorBuilder picked(result.dtype(), dims);
       std::byte* at = picked.bytes();
       for (const int64_t index : checked_entries(count)) {
@@ -301,9 +306,9 @@ class Measurer {
   /// The entries of an output that are checked, linear or as bytes_alike() has them.
   Tensor found(const Runner& runner, size_t output) {
     ConcreteType type = runner.shapes.outputs[output];
-    const int64_t entry = few_ ? type.bytes() / type.dims[0] : type.bytes();
-    const std::vector<int64_t> entries = few_ ? checked_entries(type.dims[0]) : std::vector<int64_t>{0};
-    if (few_) type.dims[0] = static_cast<int64_t>(entries.size());
+    const int64_t entry = few_ ? type.bytes() / few_->count : type.bytes();
+    const std::vector<int64_t> entries = few_ ? checked_entries(few_->count) : std::vector<int64_t>{0};
+    if (few_) type.dims[few_->axis] = static_cast<int64_t>(entries.size());
     AlignedBuffer raw(static_cast<size_t>(type.bytes()));
     for (size_t k = 0; k < entries.size(); ++k)
       device_.copy(raw.data() + static_cast<int64_t>(k) * entry,
@@ -375,7 +380,7 @@ class Measurer {
   std::unique_ptr<Stream> stream_;
   double shortest_ms_ = 1e30;  // of the first launches of candidates that are right
   const bool comparable_ = has_one_meaning(problem_.region);
-  std::optional<Graph> few_;                             // what is evaluated where the batch is large
+  std::optional<FewEntries> few_;                        // where there are many entries or rows
   std::vector<std::vector<Tensor>> inputs_, reference_;  // by set
   std::map<std::tuple<size_t, size_t, Layout>, std::optional<Tensor>> references_in_layouts_;  // by set and output
   std::map<std::pair<size_t, Layout>, SharedInput> shared_;
