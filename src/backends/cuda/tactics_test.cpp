@@ -13,7 +13,9 @@
 #include "backends/cuda/run/sources.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/parameters.h"
+#include "backends/cuda/support/source_text.h"
 #include "device/coverage_testing.h"
+#include "regions/matmul_region.h"
 #include "tensor/layout.h"
 
 namespace hone::cuda {
@@ -251,17 +253,22 @@ int try_all(CudaDevice& device, const TacticSource& source, const Graph& symboli
   return tried;
 }
 
+/// These are the library's alone.
+bool is_batched_matmul(const Graph& region) {
+  const std::optional<MatmulRegion> matmul = read_matmul_region(region);
+  return matmul && matmul->match && is_kernel_float(matmul->node().input(0)->type.dtype);
+}
+
 TEST_P(CudaTactics, AgreeWithTheMeaningOfTheRegion) {
   const auto& [source, dtype, sample] = GetParam();
   if (device_count() == 0) GTEST_SKIP() << "there is no GPU: " << driver_library().missing;
   if (source == &cudnn_source() && !cudnn_library().found()) GTEST_SKIP() << cudnn_library().missing;
   if (source == &cublaslt_source() && !cublaslt_library().found()) GTEST_SKIP() << cublaslt_library().missing;
   static CudaDevice device(0);
-  // Batched matmuls are cuBLASLt's.
   static const Rows left = read_rows("src/backends/cuda/regions_left.txt");
-  const bool certain =
-      source == &cuda::source() ? !is_left(left, sample, dtype) : source == &cublaslt_source() && sample.has("MatMul");
   const Graph symbolic = sample.graph(dtype);
+  const bool certain = source == &cuda::source() ? !is_left(left, sample, dtype)
+                                                 : source == &cublaslt_source() && is_batched_matmul(symbolic);
   std::vector<Case> cases;
   for (const int64_t n : {2, 3}) cases.emplace_back(symbolic, n);
   int tried = try_all(device, *source, symbolic, cases, tolerance_of(dtype));

@@ -9,8 +9,10 @@
 #include <span>
 
 #include "backends/cuda/cublaslt/cublaslt_matmul.h"
+#include "backends/cuda/cublaslt/finish.h"
 #include "backends/cuda/run/handles.h"
 #include "backends/cuda/run/sources.h"
+#include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/signature.h"
 #include "backends/cuda/support/source_text.h"
 #include "backends/cuda/tactic_table.h"
@@ -23,6 +25,7 @@
 namespace hone::cuda {
 namespace {
 
+constexpr std::string_view kPlain = "matmul", kFinished = "finished_matmul";
 constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr int kOffers = 8;
 
@@ -41,6 +44,7 @@ constexpr size_t kWords = std::size(decltype(cublasLtMatmulAlgo_t::data){});
 struct PlacedMatmul {
   Place a, b, bias;
   bool images = false, transposed = false, tf32 = false;
+  bool finished = false;  // by a pass of its own, for the library has no such epilogue
   double scale = 1;
   EpilogueCode epilogue;
   std::array<int64_t, kWords> algorithm = {};  // the library's own
@@ -51,6 +55,7 @@ struct PlacedMatmul {
     visit("images", self.images);
     visit("transposed", self.transposed);
     visit("tf32", self.tf32);
+    visit("finished", self.finished);
     visit("scale", self.scale);
     EpilogueCode::fields(self.epilogue, visit);
     visit("algorithm", self.algorithm, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
@@ -101,6 +106,7 @@ std::optional<MatmulShape> shape_of(const PlacedMatmul& code, const Dims& a, con
   shape.tf32 = code.tf32;
   shape.scale = static_cast<float>(code.scale);
   shape.bias = code.bias.given();
+  if (code.finished) return shape;
   shape.residual = code.epilogue.residual >= 0;
   shape.activation = code.epilogue.activation.kind;
   return shape;
@@ -121,10 +127,13 @@ std::string reason_against(const Problem& problem, const RegionMatch& match) {
 }
 
 struct Read {
-  const Node* node = nullptr;
+  RegionMatch match;  // of the first
   PlacedMatmul code;
   std::vector<Tensor> constants = {};
   std::string refusal = {};
+
+  const Node& node() const { return *match.anchor; }
+  DType dtype() const { return node().output()->type.dtype; }
 };
 
 /// Matmuls of one input, in whatever form the region has them. Weights stay as they are: the library takes either order, and a
@@ -134,11 +143,11 @@ Read read_matmuls(const Problem& problem, std::span<const Region> matmuls, bool 
   const Region& first = matmuls[0];
   const Node& node = first.node();
   const DType dtype = node.output()->type.dtype;
-  Read read{.node = &node, .code = {.images = images, .transposed = transposed}};
+  Read read{.match = first.match, .code = {.images = images, .transposed = transposed}};
   PlacedMatmul& code = read.code;
   read.refusal = reason_against(problem, first.match);
-  if (read.refusal.empty()) read.refusal = epilogue_refusal(first.code.epilogue, node.input(0)->type.dtype);
   if (!read.refusal.empty()) return read;
+  code.finished = !has_epilogue(first.code.epilogue, node.input(0)->type.dtype);
   code.tf32 = problem.allowed.tf32;
   code.scale = first.match.scale;
   code.epilogue = first.code.epilogue;
@@ -184,8 +193,8 @@ Dims weight_dims(Dims dims, bool images) {
 
 std::optional<MatmulShape> shape_at_opt(const Read& read) {
   const bool images = read.code.images;
-  return shape_of(read.code, matrix_dims(read.node->input(0)->type.shape.values(), images),
-                  weight_dims(read.node->input(1)->type.shape.values(), images), read.node->output()->type.dtype);
+  return shape_of(read.code, matrix_dims(read.node().input(0)->type.shape.values(), images),
+                  weight_dims(read.node().input(1)->type.shape.values(), images), read.dtype());
 }
 
 class CublasLtSource final : public TacticSource {
@@ -206,7 +215,7 @@ class CublasLtSource final : public TacticSource {
     const Layout layout = read.code.images ? Layout::channels_last : Layout::linear;
     for (size_t i = 0; i < algorithms.size(); ++i)
       out.offer({.source = "cublaslt",
-                 .name = "matmul",
+                 .name = std::string(read.code.finished ? kFinished : kPlain),
                  .params = write_fields(AlgorithmTactic{.rank = static_cast<int64_t>(i), .tf32 = read.code.tf32}),
                  .in = std::vector<Layout>(problem.region.inputs().size(), layout),
                  .out = std::vector<Layout>(problem.region.outputs().size(), layout),
@@ -223,15 +232,29 @@ class CublasLtSource final : public TacticSource {
     std::transform(std::begin(words), std::end(words), read.code.algorithm.begin(),
                    [](uint64_t word) { return static_cast<int64_t>(word); });
     const Signed<PlacedMatmul> code{read.code, signature_of(problem, tactic, read.constants)};
-    return {encode_code("matmul", write_fields(code), kMatmulVersion), std::move(read.constants)};
+    return {read.code.finished ? with_finish(problem, read, write_fields(code))
+                               : encode_code(kPlain, write_fields(code), kMatmulVersion),
+            std::move(read.constants)};
+  }
+
+ private:
+  static Blob with_finish(const Problem& problem, const Read& read, const Attrs& attrs) {
+    const std::string source =
+        std::string(kernels::prelude) + finish_source(read.match, read.code.epilogue, read.dtype());
+    std::vector<DeviceCode> codes;
+    for (const std::string& architecture : architectures_of(problem))
+      codes.push_back(
+          {architecture, {std::string(kFinished), attrs, kMatmulVersion}, compile_cubin(source, architecture)});
+    return encode_device_code(codes);
   }
 };
 
 class MatmulKernel final : public CudaKernel {
  public:
-  /// `count` matmuls of the same input, one after the other.
-  MatmulKernel(const MatmulShape& shape, const PlacedMatmul& code, size_t count)
-      : matmul_(shape), code_(code), count_(count), handle_(cublaslt_handle()) {
+  /// `count` matmuls of the same input, one after the other, and the pass behind them, where there is one.
+  MatmulKernel(const MatmulShape& shape, const PlacedMatmul& code, size_t count,
+               std::unique_ptr<const GridKernel> finish)
+      : matmul_(shape), code_(code), count_(count), handle_(cublaslt_handle()), finish_(std::move(finish)) {
     for (size_t i = 0; i < kWords; ++i) algorithm_.data[i] = static_cast<uint64_t>(code.algorithm[i]);
     std::optional<size_t> workspace = matmul_.workspace_of(handle_, algorithm_);
     if (!workspace) {  // tuned for other sizes or another version of the library
@@ -252,11 +275,12 @@ class MatmulKernel final : public CudaKernel {
         return bindings.constants[index + static_cast<size_t>(code_.step()) * matmul];
       return place.given() ? bindings.inputs[index] : nullptr;
     };
-    const int64_t residual = code_.epilogue.residual;
+    const int64_t residual = finish_ ? -1 : code_.epilogue.residual;
     for (size_t i = 0; i < count_; ++i)
       matmul_.run(handle_, algorithm_, at(code_.a), at(code_.b, i), at(code_.bias, i),
                   residual < 0 ? nullptr : bindings.inputs[static_cast<size_t>(residual)], bindings.outputs[i],
                   bindings.workspace, workspace_, stream);
+    if (finish_) finish_->enqueue(stream, bindings, false);
   }
 
  private:
@@ -266,6 +290,7 @@ class MatmulKernel final : public CudaKernel {
   cublasLtHandle_t handle_;
   cublasLtMatmulAlgo_t algorithm_{};
   size_t workspace_ = 0;
+  std::unique_ptr<const GridKernel> finish_;
 };
 
 /// The operands of all matmuls are of their type, weights and biases of their sizes, and what is added is like the result.
@@ -303,12 +328,16 @@ const TacticSource& cublaslt_source() {
   return instance;
 }
 
-std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice&, const Blob& blob, const KernelShapes& shapes) {
-  const KernelCode decoded = decode_code(blob);
-  require_version(decoded, "cublaslt", kMatmulVersion);
-  const auto [code, made] = read_fields<Signed<PlacedMatmul>>(decoded.attrs);
+std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice& device, const Blob& blob, const KernelShapes& shapes) {
+  const DeviceCode decoded = is_device_code(blob) ? code_for(decode_device_code(blob), device.info().architecture)
+                                                  : DeviceCode{.architecture = {}, .code = decode_code(blob), .cubin = {}};
+  require_version(decoded.code, "cublaslt", kMatmulVersion);
+  const auto [code, made] = read_fields<Signed<PlacedMatmul>>(decoded.code.attrs);
   require_signature(made, shapes);
-  const LoadContext context{.shapes = shapes, .constants = constants_of(made), .module = nullptr};
+  HONE_CHECK(code.finished == is_device_code(blob), "a matmul in the plan has no code that finishes it");
+  const LoadContext context{.shapes = shapes,
+                            .constants = constants_of(made),
+                            .module = code.finished ? device.module(decoded.cubin) : nullptr};
   HONE_CHECK(code.a.kind == PlaceKind::input && !shapes.outputs.empty(), "a matmul in the plan reads no input");
   const std::optional<MatmulShape> shape =
       shape_of(code, matrix_dims(context.dims_of(code.a), code.images),
@@ -316,7 +345,8 @@ std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice&, const Blob& blob, c
   HONE_CHECK(shape && shape->batch * shape->m * shape->n == elements(shapes.outputs[0].dims),
              "a matmul in the plan contradicts its tensors");
   require_matmul_operands(code, context, *shape);
-  return std::make_shared<MatmulKernel>(*shape, code, shapes.outputs.size());
+  return std::make_shared<MatmulKernel>(*shape, code, shapes.outputs.size(),
+                                        code.finished ? load_finish(code.epilogue, context) : nullptr);
 }
 
 }  // namespace hone::cuda

@@ -49,14 +49,12 @@ constexpr size_t kAlignment = 16;  // of all pointers: the arena's is larger, an
 
 }  // namespace
 
-std::string epilogue_refusal(const EpilogueCode& epilogue, DType dtype) {
+bool has_epilogue(const EpilogueCode& epilogue, DType dtype) {
   const ActivationKind activation = epilogue.activation.kind;
-  if (!epilogue_of(true, activation)) return "the library has no such activation";
-  if (epilogue.residual_after_activation && activation != ActivationKind::none)
-    return "the residual comes after the activation";
+  if (!epilogue_of(true, activation)) return false;
+  if (epilogue.residual_after_activation && activation != ActivationKind::none) return false;
   // The library knows the approximation by tanh alone; it differs from the other by less than 16 bits can hold.
-  if (activation == ActivationKind::gelu && dtype == DType::f32) return "the library's Gelu is an approximation";
-  return {};
+  return activation != ActivationKind::gelu || dtype != DType::f32;
 }
 
 Matmul::Matmul(const MatmulShape& shape) : shape_(shape) {

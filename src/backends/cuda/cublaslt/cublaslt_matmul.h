@@ -50,7 +50,7 @@ class Matmul {
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
 };
 
-/// Why the library has no such epilogue; empty when it has.
-std::string epilogue_refusal(const EpilogueCode& epilogue, DType dtype);
+/// Whether the library does that to a result while it is in registers.
+bool has_epilogue(const EpilogueCode& epilogue, DType dtype);
 
 }  // namespace hone::cuda

@@ -3,9 +3,10 @@
 #include "backends/cuda/cudnn/cudnn.h"
 
 #include <algorithm>
-#include <limits>
 
-#include "backends/cuda/cudnn/cudnn_graph.h"
+#include "backends/cuda/cudnn/convolution_graph.h"
+#include "backends/cuda/cudnn/cudnn_attention.h"
+#include "backends/cuda/cudnn/engine_tactic.h"
 #include "backends/cuda/run/handles.h"
 #include "backends/cuda/run/sources.h"
 #include "backends/cuda/support/signature.h"
@@ -22,18 +23,6 @@ namespace {
 
 constexpr size_t kOffers = 4,
                  kAsked = 16;  // per layout; of those asked for, many fall away where operands may not be rounded
-constexpr int64_t kMaxWorkspace = int64_t{1} << 30;
-
-/// An engine of the library and its settings.
-struct EngineTactic {
-  int64_t engine = 0;
-  std::vector<int64_t> knobs = {};  // type, value, type, value, ...
-  static void fields(auto& self, auto& visit) {
-    visit("engine", self.engine, 0, std::numeric_limits<int32_t>::max());
-    visit("knobs", self.knobs, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(),
-          size_t{2 * CUDNN_KNOB_TYPE_COUNTS});
-  }
-};
 
 /// Constant 0 are the weights in the input's layout, constant 1 is the bias.
 struct ConvolutionCode {
@@ -72,7 +61,7 @@ ConvolutionCode code_of(const ConvRegion& region, EngineTactic choice = {}) {
       .x = region.code.input, .window = region.window, .epilogue = region.code.epilogue, .choice = std::move(choice)};
 }
 
-ConvolutionGraph graph_of(const ConvolutionCode& code, const Dims& weights, const ConcreteType& input,
+ConvolutionGraph convolution_of(const ConvolutionCode& code, const Dims& weights, const ConcreteType& input,
                           const ConcreteType& output) {
   ConvolutionGraph graph;
   graph.input = input;
@@ -109,9 +98,11 @@ class CudnnSource final : public TacticSource {
 
   void propose(const Problem& problem, Candidates& out) const override {
     const std::optional<ConvRegion> region = read_region(problem.region);
-    if (!region) return;
+    const bool attention = !region && is_attention(problem);
+    if (!region && !attention) return;
     if (!cudnn_library().found()) return out.refuse("cudnn", cudnn_library().missing);
     if (!gpu_selected()) return out.refuse("cudnn", "there is no GPU to ask");
+    if (attention) return propose_attention(problem, out);
     if (std::string reason = reason_against(problem, *region); !reason.empty())
       return out.refuse("convolution", std::move(reason));
     const Node& node = region->node();
@@ -120,16 +111,17 @@ class CudnnSource final : public TacticSource {
       const DType dtype = node.input(0)->type.dtype;
       if (layout == Layout::linear && dtype != DType::f32) continue;
       const ConvolutionGraph graph =
-          graph_of(code, node.input(1)->constant->dims(), {dtype, node.input(0)->type.shape.values(), layout},
+          convolution_of(code, node.input(1)->constant->dims(), {dtype, node.input(0)->type.shape.values(), layout},
                    {dtype, node.output()->type.shape.values(), layout});
       offer(problem,
-            OperationGraph(graph, cudnn_handle())
+            graph_of(graph, cudnn_handle())
                 .engines(dtype == DType::f32 && !problem.allowed.tf32 ? kAsked : kOffers),
             layout, dtype, out);
     }
   }
 
   Compiled compile(const Problem& problem, const Tactic& tactic) const override {
+    if (tactic.name == kAttention) return compile_attention(problem, tactic);
     const ConvRegion region = *read_region(problem.region);
     Compiled compiled;
     compiled.constants.push_back(packed_weights(region, tactic.in[0]));
@@ -162,8 +154,7 @@ class CudnnSource final : public TacticSource {
 class ConvolutionKernel final : public CudaKernel {
  public:
   ConvolutionKernel(const ConvolutionGraph& graph, const ConvolutionCode& code)
-      : plan_(OperationGraph(graph, cudnn_handle()), {.engine = code.choice.engine, .knobs = code.choice.knobs},
-              cudnn_handle()),
+      : plan_(ExecutionPlan::of(graph_of(graph, cudnn_handle()), code.choice.choice(), cudnn_handle())),
         bias_(graph.bias),
         x_(code.x),
         residual_(code.epilogue.residual) {
@@ -205,6 +196,7 @@ const TacticSource& cudnn_source() {
 
 std::shared_ptr<const CudaKernel> load_cudnn(CudaDevice&, const Blob& blob, const KernelShapes& shapes) {
   const KernelCode decoded = decode_code(blob);
+  if (decoded.family == kAttention) return load_attention(decoded, shapes);
   require_version(decoded, "cudnn", kConvolutionVersion);
   const auto [code, made] = read_fields<Signed<ConvolutionCode>>(decoded.attrs);
   require_signature(made, shapes);
@@ -224,7 +216,7 @@ std::shared_ptr<const CudaKernel> load_cudnn(CudaDevice&, const Blob& blob, cons
                "a convolution in the plan has no bias of {} filters", out.dims[1]);
   HONE_CHECK(residual < 0 || shapes.inputs[static_cast<size_t>(residual)] == out,
              "a convolution in the plan adds a tensor of another type");
-  return std::make_shared<ConvolutionKernel>(graph_of(code, weights, in, out), code);
+  return std::make_shared<ConvolutionKernel>(convolution_of(code, weights, in, out), code);
 }
 
 }  // namespace hone::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The source "cudnn": convolutions with bias, residual and activation as one operation graph of the library. Its heuristics'
+// The source "cudnn": convolutions with bias, residual and activation, and attention, as operation graphs of the library. Its heuristics'
 // engines are offered with their settings written out, so a tactic is a value and a plan needs no second search.
 #pragma once
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "ops/support.h"
 
 namespace hone::cuda {
 namespace {
@@ -15,28 +14,15 @@ cudnnDataType_t data_type(DType dtype) {
     case DType::f32: return CUDNN_DATA_FLOAT;
     case DType::f16: return CUDNN_DATA_HALF;
     case DType::bf16: return CUDNN_DATA_BFLOAT16;
-    default: throw InternalError(fmt::format("cuDNN convolves no {}", name_of(dtype)));
+    default: throw InternalError(fmt::format("cuDNN knows no {}", name_of(dtype)));
   }
 }
 
-/// The library wants two spatial axes at least: one more of size 1 in front.
-Dims with_two_spatial(Dims dims) {
-  if (dims.size() == 3) dims.insert(dims.begin() + 2, 1);
-  return dims;
-}
-
-std::optional<cudnnPointwiseMode_t> mode_of(const Activation& activation) {
-  switch (activation.kind) {
-    case ActivationKind::relu:
-    case ActivationKind::clip:
-    case ActivationKind::leaky_relu: return CUDNN_POINTWISE_RELU_FWD;
-    case ActivationKind::sigmoid: return CUDNN_POINTWISE_SIGMOID_FWD;
-    case ActivationKind::silu: return CUDNN_POINTWISE_SWISH_FWD;
-    case ActivationKind::tanh: return CUDNN_POINTWISE_TANH_FWD;
-    case ActivationKind::gelu: return CUDNN_POINTWISE_GELU_FWD;
-    case ActivationKind::gelu_tanh: return CUDNN_POINTWISE_GELU_APPROX_TANH_FWD;
-    default: return std::nullopt;
-  }
+void describe(Descriptor& tensor, const TensorForm& form, int64_t name) {
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, data_type(form.dtype))
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, form.dims)
+      .set(CUDNN_ATTR_TENSOR_STRIDES, form.strides);
+  tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, name).set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, int64_t{16});
 }
 
 }  // namespace
@@ -65,127 +51,61 @@ int64_t Descriptor::integer(cudnnBackendAttributeName_t name) const {
   return value;
 }
 
-bool has_activation(const Activation& activation) {
-  return activation.kind == ActivationKind::none || mode_of(activation).has_value();
+Descriptor& OperationGraph::keep(Descriptor part) {
+  return *parts_.emplace_back(std::make_unique<Descriptor>(std::move(part)));
 }
 
-OperationGraph::OperationGraph(const ConvolutionGraph& convolution, cudnnHandle_t handle) {
-  const ConcreteType& result = convolution.output;
-  const bool activated = convolution.activation.kind != ActivationKind::none;
-  int steps = (convolution.bias ? 1 : 0) + (convolution.residual ? 1 : 0) + (activated ? 1 : 0);
-  const Descriptor& x = tensor(Operand::input, convolution.input, convolution.input.dims);
-  const Descriptor& w = tensor(Operand::weights, convolution.input, convolution.weights);
-  const Descriptor& y = tensor(Operand::output, result, result.dims);
-  const auto next = [&]() -> const Descriptor& { return steps-- == 0 ? y : scratch(result); };
+const Descriptor& OperationGraph::tensor(Operand name, const TensorForm& form) {
+  Descriptor& tensor = keep(Descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR));
+  describe(tensor, form, static_cast<int64_t>(name));
+  return tensor.finalize("describing a tensor");
+}
 
-  const Descriptor* at = &next();
-  add_convolution(convolution, x, w, *at);
-  const auto sum = [&](const Descriptor& other) {
-    const Descriptor& to = next();
-    add_sum(*at, other, to);
-    at = &to;
-  };
-  if (convolution.bias) {
-    Dims dims(result.dims.size(), 1);
-    dims[1] = result.dims[1];
-    sum(tensor(Operand::bias, result, dims));
-  }
-  const bool last = convolution.residual_after_activation && activated;
-  if (convolution.residual && !last) sum(tensor(Operand::residual, result, result.dims));
-  if (activated) {
-    const Descriptor& to = next();
-    add_activation(convolution.activation, *at, to);
-    at = &to;
-  }
-  if (convolution.residual && last) sum(tensor(Operand::residual, result, result.dims));
+const Descriptor& OperationGraph::number(Operand name, size_t axes) {
+  const bool by_value = true;
+  Descriptor& tensor = keep(Descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR));
+  describe(tensor, {DType::f32, Dims(axes, 1), Dims(axes, 1)}, static_cast<int64_t>(name));
+  tensor.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value);
+  return tensor.finalize("describing a number");
+}
 
+const Descriptor& OperationGraph::scratch(const TensorForm& form) {
+  const bool is_virtual = true;
+  Descriptor& tensor = keep(Descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR));
+  describe(tensor, form, next_scratch_++);
+  tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
+  return tensor.finalize("describing a tensor");
+}
+
+void OperationGraph::add_pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor* other,
+                                   const Descriptor& y, const Activation& activation) {
+  Descriptor& formula = keep(Descriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR));
+  formula.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
+      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+  if (activation.kind == ActivationKind::clip)
+    formula.set(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, double{activation.alpha})
+        .set(CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, double{activation.beta});
+  if (activation.kind == ActivationKind::leaky_relu)
+    formula.set(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, double{activation.alpha});
+  if (activation.kind == ActivationKind::silu) formula.set(CUDNN_ATTR_POINTWISE_SWISH_BETA, 1.0);
+  formula.finalize("describing a pointwise operation");
+  Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, formula).set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
+  if (other != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *other);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y).finalize("describing a pointwise operation");
+  add(std::move(operation));
+}
+
+void OperationGraph::add(Descriptor operation) {
+  operations_.push_back(keep(std::move(operation)).handle());
+}
+
+void OperationGraph::finish(cudnnHandle_t handle) {
   graph_.emplace(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph_->set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<int64_t>(operations_.size()),
               operations_.data());
   graph_->set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle)
       .finalize("putting an operation graph together");
-}
-
-const Descriptor& OperationGraph::tensor(Operand name, const ConcreteType& type, Dims dims) {
-  dims = with_two_spatial(std::move(dims));
-  Descriptor& made = *parts_.emplace_back(std::make_unique<Descriptor>(CUDNN_BACKEND_TENSOR_DESCRIPTOR));
-  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, data_type(type.dtype))
-      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
-      .set(CUDNN_ATTR_TENSOR_STRIDES, layout_strides(dims, type.layout));
-  made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, static_cast<int64_t>(name)).set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, int64_t{16});
-  return made.finalize("describing a tensor");
-}
-
-/// A result inside the graph, which never lies in memory; in f32, so that it is rounded once, at the end.
-const Descriptor& OperationGraph::scratch(const ConcreteType& type) {
-  const Dims dims = with_two_spatial(type.dims);
-  const bool is_virtual = true;
-  Descriptor& made = *parts_.emplace_back(std::make_unique<Descriptor>(CUDNN_BACKEND_TENSOR_DESCRIPTOR));
-  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)
-      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
-      .set(CUDNN_ATTR_TENSOR_STRIDES, layout_strides(dims, type.layout));
-  made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, next_scratch_++)
-      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, int64_t{16})
-      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
-  return made.finalize("describing a tensor");
-}
-
-void OperationGraph::add_convolution(const ConvolutionGraph& convolution, const Descriptor& x, const Descriptor& w,
-                                     const Descriptor& y) {
-  Descriptor& window = *parts_.emplace_back(std::make_unique<Descriptor>(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR));
-  const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-  window.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, static_cast<int64_t>(convolution.strides.size()))
-      .set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
-  window.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-  window.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, convolution.before)
-      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, convolution.after);
-  window.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, convolution.dilations)
-      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, convolution.strides)
-      .finalize("describing a convolution");
-  Descriptor& operation =
-      *parts_.emplace_back(std::make_unique<Descriptor>(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR));
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x)
-      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w)
-      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y);
-  const float alpha = 1, beta = 0;
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, window)
-      .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, 1, &alpha);
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, 1, &beta)
-      .finalize("describing a convolution");
-  operations_.push_back(operation.handle());
-}
-
-const Descriptor& OperationGraph::pointwise(cudnnPointwiseMode_t mode, const Activation& activation) {
-  Descriptor& made = *parts_.emplace_back(std::make_unique<Descriptor>(CUDNN_BACKEND_POINTWISE_DESCRIPTOR));
-  made.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
-      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
-  if (activation.kind == ActivationKind::clip)
-    made.set(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, double{activation.alpha})
-        .set(CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, double{activation.beta});
-  if (activation.kind == ActivationKind::leaky_relu)
-    made.set(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, double{activation.alpha});
-  if (activation.kind == ActivationKind::silu) made.set(CUDNN_ATTR_POINTWISE_SWISH_BETA, 1.0);
-  return made.finalize("describing an activation");
-}
-
-void OperationGraph::add_sum(const Descriptor& x, const Descriptor& other, const Descriptor& y) {
-  const Descriptor& sum = pointwise(CUDNN_POINTWISE_ADD, {});
-  Descriptor& operation =
-      *parts_.emplace_back(std::make_unique<Descriptor>(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR));
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, sum)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, other);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y).finalize("describing a sum");
-  operations_.push_back(operation.handle());
-}
-
-void OperationGraph::add_activation(const Activation& activation, const Descriptor& x, const Descriptor& y) {
-  const Descriptor& formula = pointwise(*mode_of(activation), activation);
-  Descriptor& operation =
-      *parts_.emplace_back(std::make_unique<Descriptor>(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR));
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, formula).set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y).finalize("describing an activation");
-  operations_.push_back(operation.handle());
 }
 
 std::vector<EngineChoice> OperationGraph::engines(size_t most) const {
@@ -270,14 +190,29 @@ ExecutionPlan::ExecutionPlan(const OperationGraph& graph, const EngineChoice& ch
       .finalize("preparing an engine of cuDNN");
 }
 
+ExecutionPlan ExecutionPlan::of(const OperationGraph& graph, const EngineChoice& choice, cudnnHandle_t handle) {
+  constexpr size_t kGuesses = 8;
+  try {
+    return {graph, choice, handle};
+  } catch (const Error&) {
+    for (const EngineChoice& guess : graph.engines(kGuesses)) {
+      try {
+        return {graph, guess, handle};
+      } catch (const Error&) {  // the next one
+      }
+    }
+    throw;
+  }
+}
+
 void ExecutionPlan::run(cudnnHandle_t handle, const std::vector<int64_t>& names, const std::vector<void*>& pointers,
                         void* workspace) const {
   Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   const auto count = static_cast<int64_t>(names.size());
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, names.data())
       .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers.data());
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace).finalize("binding a convolution");
-  check(cudnn().cudnnBackendExecute(handle, plan_.handle(), pack.handle()), "running a convolution");
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace).finalize("binding operands");
+  check(cudnn().cudnnBackendExecute(handle, plan_.handle(), pack.handle()), "running an operation graph");
 }
 
 }  // namespace hone::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuDNN's operation graphs with owners and types: descriptors, a convolution with its epilogue as a graph, and the engines that
-// the library knows for it.
+// cuDNN's operation graphs with owners and types: descriptors, operations that are put together to a graph, and the engines that the
+// library knows for it.
 #pragma once
 
 #include <memory>
@@ -53,18 +53,8 @@ class Descriptor {
   cudnnBackendDescriptor_t handle_ = nullptr;
 };
 
-/// A convolution with sizes known. Lists are per spatial axis, at least two of them.
-struct ConvolutionGraph {
-  ConcreteType input, output;  // in memory; the residual is like the output
-  Dims weights;                // [filters, channels of a group, kernel...], in the input's layout
-  Dims strides, dilations, before, after;
-  bool bias = false, residual = false;
-  bool residual_after_activation = false;
-  Activation activation;
-};
-
 /// What the library calls the operands of a graph.
-enum class Operand : int64_t { input = 1, weights, bias, residual, output };
+enum class Operand : int64_t { input = 1, weights, bias, residual, output, queries, keys, values, scale };
 
 /// An engine of the library and its settings.
 struct EngineChoice {
@@ -73,25 +63,35 @@ struct EngineChoice {
   bool tensor_cores = false;   // for f32: rounds operands
 };
 
-/// Whether the library may have a graph that ends with it.
-bool has_activation(const Activation& activation);
+/// Sizes and strides in elements.
+struct TensorForm {
+  DType dtype = DType::f32;
+  Dims dims, strides;
+};
 
-/// The finished graph, for the handle it was made with.
+/// Operations in the order in which they are added; finish() makes them a graph.
 class OperationGraph {
  public:
-  OperationGraph(const ConvolutionGraph& convolution, cudnnHandle_t handle);
+  /// In memory, bound by its name.
+  const Descriptor& tensor(Operand name, const TensorForm& form);
+  /// A float on the host, bound by its name; as an operand of so many axes.
+  const Descriptor& number(Operand name, size_t axes);
+  /// A result inside the graph, which never lies in memory.
+  const Descriptor& scratch(const TensorForm& form);
+  /// Null where the operation has one operand; an activation where the mode has parameters.
+  void add_pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor* other, const Descriptor& y,
+                     const Activation& activation = {});
+  void add(Descriptor operation);
+  /// A part of an operation, which has to live as long as the graph.
+  Descriptor& keep(Descriptor part);
+  /// For the handle that it is then used with. Throws Error where the library takes no such graph.
+  void finish(cudnnHandle_t handle);
+
   /// The library's best guesses first.
   std::vector<EngineChoice> engines(size_t most) const;
   const Descriptor& descriptor() const { return *graph_; }
 
  private:
-  const Descriptor& tensor(Operand name, const ConcreteType& type, Dims dims);
-  const Descriptor& scratch(const ConcreteType& type);
-  const Descriptor& pointwise(cudnnPointwiseMode_t mode, const Activation& activation);
-  void add_convolution(const ConvolutionGraph& convolution, const Descriptor& x, const Descriptor& w,
-                       const Descriptor& y);
-  void add_sum(const Descriptor& x, const Descriptor& other, const Descriptor& y);
-  void add_activation(const Activation& activation, const Descriptor& x, const Descriptor& y);
   std::vector<EngineChoice> engines(cudnnBackendHeurMode_t mode, size_t most) const;
 
   std::vector<std::unique_ptr<Descriptor>> parts_;
@@ -104,6 +104,8 @@ class OperationGraph {
 class ExecutionPlan {
  public:
   ExecutionPlan(const OperationGraph& graph, const EngineChoice& choice, cudnnHandle_t handle);
+  /// The engine that was chosen, or where it does not serve these sizes the first of the library's guesses that does.
+  static ExecutionPlan of(const OperationGraph& graph, const EngineChoice& choice, cudnnHandle_t handle);
   size_t workspace_bytes() const {
     return static_cast<size_t>(plan_.integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
   }

@@ -94,9 +94,11 @@ Blob encode_device_code(const std::vector<DeviceCode>& codes) {
   return Blob::copy(bytes);
 }
 
+bool is_device_code(const Blob& blob) { return blob.text().starts_with(kMark); }
+
 std::vector<DeviceCode> decode_device_code(const Blob& blob) {
   std::string_view rest = blob.text();
-  HONE_CHECK(rest.starts_with(kMark), "a CUDA kernel in the plan is damaged");
+  HONE_CHECK(is_device_code(blob), "a CUDA kernel in the plan is damaged");
   rest.remove_prefix(kMark.size());
   const auto take = [&rest] {
     uint64_t size = 0;

@@ -26,6 +26,7 @@ struct DeviceCode {
 };
 /// The same kernel for one architecture or several.
 Blob encode_device_code(const std::vector<DeviceCode>& codes);
+bool is_device_code(const Blob& blob);
 /// Exact inverse. Throws Error on anything else.
 std::vector<DeviceCode> decode_device_code(const Blob& blob);
 /// Which of them runs on a GPU: code for the same major version, and for no newer a GPU. Throws Error where there is none.

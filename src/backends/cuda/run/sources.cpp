@@ -4,8 +4,10 @@
 
 #include "backends/cuda/cublaslt/cublaslt.h"
 #include "backends/cuda/cudnn/cudnn.h"
+#include "backends/cuda/cudnn/cudnn_attention.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/signature.h"
+#include "backends/cuda/support/source_text.h"
 #include "backends/cuda/tactic_table.h"
 #include "base/hash.h"
 
@@ -38,9 +40,7 @@ class CudaSource final : public TacticSource {
       codes.push_back({architecture, {std::string(family->name), std::move(generated.attrs), family->version}, cubin});
       constants = std::move(generated.constants);  // the same for all
     };
-    add(problem.device.architecture);
-    for (const std::string& target : problem.targets)
-      if (target != problem.device.architecture) add(target);
+    for (const std::string& architecture : architectures_of(problem)) add(architecture);
     return {encode_device_code(codes), std::move(constants)};
   }
 };
@@ -75,7 +75,7 @@ std::shared_ptr<const CudaKernel> load(CudaDevice& device, std::string_view sour
 std::string versions() {
   std::string kernels;
   for (const CudaTactic* family : cuda_tactics()) kernels += fmt::format("{} {}, ", family->name, family->version);
-  kernels += fmt::format("matmul {}, convolution {}", kMatmulVersion, kConvolutionVersion);
+  kernels += fmt::format("matmul {}, convolution {}, attention {}", kMatmulVersion, kConvolutionVersion, kAttentionVersion);
   return fmt::format("cuda {}, {}", hash_hex(kernels).substr(0, 8), library_versions());
 }
 

@@ -50,4 +50,11 @@ std::string reason_not_float(const Problem& problem, const Node& node) {
   return reason_not_unary(problem, node);
 }
 
+std::vector<std::string> architectures_of(const Problem& problem) {
+  std::vector<std::string> list{problem.device.architecture};
+  for (const std::string& target : problem.targets)
+    if (target != problem.device.architecture) list.push_back(target);
+  return list;
+}
+
 }  // namespace hone::cuda

@@ -19,6 +19,9 @@ bool has_clusters(const std::string& architecture);
 /// f32, f16 or bf16: what the families for floats work on.
 bool is_kernel_float(DType dtype);
 
+/// What code is compiled for: the GPU's own architecture first.
+std::vector<std::string> architectures_of(const Problem& problem);
+
 /// Elements that make 16 bytes.
 inline int64_t vector_width(DType dtype) { return 16 / static_cast<int64_t>(size_of(dtype)); }
 /// Bytes that are copied at once of so many in a row.
