@@ -152,7 +152,7 @@ TEST(Benchmark, KeepsTwoQueriesOfEachStreamInFlightOnADeviceThatWorksByItself) {
   Query* queries[] = {first.get(), second.get()};
   device->notes.clear();
   const std::vector<Trace> traces = run_benchmark(queries, exactly(3));
-  EXPECT_EQ(device->notes, "rrrrwwrrwwww");
+  EXPECT_EQ(device->notes, "rrrrwwrrwwwwww");  // at last each context says what went wrong
   ASSERT_EQ(traces.size(), 6u);
   for (const Trace& trace : traces) {
     EXPECT_GE(trace.h2d_start, 0);
