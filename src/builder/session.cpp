@@ -166,7 +166,8 @@ BuildSession::BuildSession(Graph given, const BuildOptions& asked, const Backend
       prepared(prepare(std::move(given), asked, target.info(), told)),
       graph(prepared.graph),
       edges(edge_layouts(graph, prepared.outputs, asked, told)),
-      sizes(graph) {
+      sizes(graph),
+      gatings(graph) {
   for (ProfilePoints& points : prepared.profiles)
     for (const std::string& symbol : sizes.symbols()) points.opt.emplace(symbol, kUsualDataSize);
 }

@@ -13,6 +13,7 @@
 #include "builder/events/listener.h"
 #include "builder/layers.h"
 #include "builder/prepare/data_sizes.h"
+#include "builder/prepare/gatings.h"
 #include "builder/prepare/io_formats.h"
 #include "passes/pass.h"
 
@@ -53,6 +54,7 @@ struct BuildSession {
   const Graph& graph;  // the prepared one
   const EdgeLayouts edges;
   const DataSizes sizes;
+  const Gatings gatings;
   TimingCache used;  // receives the times that choices come from
 };
 

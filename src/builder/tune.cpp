@@ -75,10 +75,13 @@ std::unique_ptr<Problem> problem_of(const BuildSession& session, const ProfilePo
                                     bool& host_only) {
   const bool wide = std::any_of(region.nodes.begin(), region.nodes.end(),
                                 [&](const Node* node) { return layer_type(session.options, *node) == "fp32"; });
+  const bool exact = !session.device.info().tf32_matmuls &&  // there TF32 stands for parts of bf16
+                     std::any_of(region.nodes.begin(), region.nodes.end(),
+                                 [&](const Node* node) { return session.gatings.many_behind(*node); });
   const Precision allowed{.f16 = session.options.fp16 && !wide,
                           .bf16 = session.options.bf16 && !wide,
                           .i8 = session.options.int8,
-                          .tf32 = session.options.tf32};
+                          .tf32 = session.options.tf32 && !exact};
   const bool guessed =
       std::any_of(region.nodes.begin(), region.nodes.end(),
                   [&](const Node* node) { return session.sizes.sized_by_data(node->output()->type.shape); }) ||
