@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands before CUDA source text that is compiled as C++ of the host: a block's threads are contexts that run in turns until
+// each waits for others, at a barrier of the block or at an instruction of its warp. Shared memory is static. The text's inline
+// assembly has become calls of emulated::ptx (compiler.cpp), whose instructions stand in ptx.h.
+#pragma once
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include <functional>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#define __global__
+#define __shared__ static
+#define __launch_bounds__(...)
+
+struct uint3 {
+  unsigned x, y, z;
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(8) int2 {
+  int x, y;
+};
+struct alignas(16) int4 {
+  int x, y, z, w;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+inline float2 make_float2(float x, float y) { return {x, y}; }
+static uint3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace emulated {
+
+constexpr unsigned kMostThreads = 1024, kLanes = 32;
+constexpr size_t kStackBytes = 128 << 10, kMostShared = 228 << 10, kSlotBytes = 64;
+
+/// 16 bytes and fewer on their way to shared memory: they arrive when the thread waits for their group, not before.
+struct Copy {
+  char* to;
+  const char* from;
+  size_t bytes, given;
+  void arrive() const {
+    memset(to, 0, bytes);
+    memcpy(to, from, given);
+  }
+};
+
+enum class State { ready, at_block, at_warp, done };
+struct Thread {
+  ucontext_t context;
+  State state = State::done;
+  std::unique_ptr<char[]> stack;
+  unsigned exchanges = 0;
+  std::vector<std::vector<Copy>> groups{1};  // the last one is still open
+};
+
+alignas(128) static char dynamic_shared[kMostShared];
+static Thread threads[kMostThreads];
+static unsigned current = 0;
+static ucontext_t scheduler;
+static const std::function<void()>* body;
+alignas(16) static char slots[2][kMostThreads][kSlotBytes];  // of a warp's instruction and of the one before
+
+[[noreturn]] inline void fail(const char* what) {
+  fprintf(stderr, "emulated kernel, block %u %u %u, thread %u: %s\n", blockIdx.x, blockIdx.y, blockIdx.z, current,
+          what);
+  abort();
+}
+
+inline void wait(State state) {
+  threads[current].state = state;
+  swapcontext(&threads[current].context, &scheduler);
+}
+
+inline void run_thread() {
+  (*body)();
+  threads[current].state = State::done;
+}
+
+inline void start(unsigned index) {
+  Thread& thread = threads[index];
+  if (thread.stack == nullptr) thread.stack.reset(new char[kStackBytes]);
+  getcontext(&thread.context);
+  thread.context.uc_stack.ss_sp = thread.stack.get();
+  thread.context.uc_stack.ss_size = kStackBytes;
+  thread.context.uc_link = &scheduler;
+  makecontext(&thread.context, run_thread, 0);
+  thread.state = State::ready;
+  thread.exchanges = 0;
+  thread.groups.assign(1, {});
+}
+
+/// Whether all threads that have not ended wait in `state`; they then go on.
+inline bool release(unsigned first, unsigned last, State state) {
+  bool any = false;
+  for (unsigned i = first; i < last; ++i) {
+    if (threads[i].state != state && threads[i].state != State::done) return false;
+    any |= threads[i].state == state;
+  }
+  for (unsigned i = first; i < last; ++i)
+    if (threads[i].state == state) threads[i].state = State::ready;
+  return any;
+}
+
+inline void run_warp(unsigned first, unsigned last) {
+  do {
+    for (current = first; current < last; ++current) {
+      if (threads[current].state != State::ready) continue;
+      threadIdx = {current, 0, 0};
+      swapcontext(&scheduler, &threads[current].context);
+    }
+  } while (release(first, last, State::at_warp));
+}
+
+inline void run_block() {
+  const unsigned count = blockDim.x;
+  for (unsigned i = 0; i < count; ++i) start(i);
+  do {
+    for (unsigned first = 0; first < count; first += kLanes)
+      run_warp(first, first + kLanes < count ? first + kLanes : count);
+  } while (release(0, count, State::at_block));
+  for (current = 0; current < count; ++current)
+    if (threads[current].state != State::done) fail("waits for threads that wait elsewhere");
+}
+
+template <typename... P>
+std::function<void()> bind(void (*kernel)(P...), void** arguments) {
+  return [&]<size_t... I>(std::index_sequence<I...>) {
+    auto values = std::make_tuple(*static_cast<std::remove_const_t<P>*>(arguments[I])...);
+    return std::function<void()>([kernel, values] { std::apply(kernel, values); });
+  }
+  (std::index_sequence_for<P...>{});
+}
+
+/// `shape`: blocks along three axes, threads, bytes of shared memory. What it gives runs the kernel, at any time.
+template <typename Kernel>
+std::function<void()> launch(Kernel kernel, const unsigned* shape, void** arguments) {
+  if (shape[3] > kMostThreads || shape[4] > kMostShared) fail("the block is too large");
+  return [call = bind(kernel, arguments), grid = uint3{shape[0], shape[1], shape[2]}, block = shape[3]] {
+    body = &call;
+    gridDim = grid;
+    blockDim = {block, 1, 1};
+    for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z)
+      for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
+        for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
+          memset(dynamic_shared, 0x7e, kMostShared);
+          run_block();
+        }
+  };
+}
+
+inline unsigned lane() { return current % kLanes; }
+
+/// Shows a value to the warp; the result holds those of all lanes until the thread's next exchange but one.
+template <typename T>
+struct Shown {
+  const char* first;
+  const T& operator[](unsigned lane) const { return *reinterpret_cast<const T*>(first + lane * kSlotBytes); }
+};
+template <typename T>
+Shown<T> show(const T& value) {
+  static_assert(sizeof(T) <= kSlotBytes);
+  char(&side)[kMostThreads][kSlotBytes] = slots[threads[current].exchanges++ % 2];
+  memcpy(side[current], &value, sizeof value);
+  wait(State::at_warp);
+  return {side[current / kLanes * kLanes]};
+}
+
+}  // namespace emulated
+
+inline void __syncthreads() { emulated::wait(emulated::State::at_block); }
+inline int __syncthreads_or(int vote) {
+  static int votes[emulated::kMostThreads];
+  votes[emulated::current] = vote;
+  __syncthreads();
+  int any = 0;
+  for (unsigned i = 0; i < blockDim.x; ++i) any |= votes[i];
+  __syncthreads();
+  return any;
+}
+inline void __syncwarp(unsigned = ~0u) { emulated::wait(emulated::State::at_warp); }
+template <typename T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  return emulated::show(value)[emulated::lane() ^ static_cast<unsigned>(mask)];
+}
+inline unsigned __ballot_sync(unsigned, int vote) {
+  const auto votes = emulated::show(vote);
+  unsigned result = 0;
+  for (unsigned i = 0; i < emulated::kLanes; ++i) result |= static_cast<unsigned>(votes[i] != 0) << i;
+  return result;
+}
+
+template <typename T>
+T atomicAdd(T* at, T value) {
+  const T old = *at;
+  *at += value;
+  return old;
+}
+template <typename T>
+T atomicMax(T* at, T value) {
+  const T old = *at;
+  if (value > old) *at = value;
+  return old;
+}
+template <typename T>
+T atomicOr(T* at, T value) {
+  const T old = *at;
+  *at |= value;
+  return old;
+}
+
+inline size_t __cvta_generic_to_shared(const void* at) {
+  return static_cast<size_t>(static_cast<const char*>(at) - emulated::dynamic_shared);
+}
+template <typename To, typename From>
+To emulated_bits(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  memcpy(&to, &from, sizeof to);
+  return to;
+}
+inline float __uint_as_float(unsigned bits) { return emulated_bits<float>(bits); }
+inline float __int_as_float(int bits) { return emulated_bits<float>(bits); }
+inline unsigned __float_as_uint(float value) { return emulated_bits<unsigned>(value); }
+inline float __expf(float x) { return expf(x); }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
+inline int __ffsll(long long bits) { return __builtin_ffsll(bits); }
+inline int __ffs(int bits) { return __builtin_ffs(bits); }
+/// Nobody is late here.
+inline long long clock64() {
+  static long long cycles = 0;
+  return cycles += 1 << 20;
+}
+template <typename T>
+T min(T a, T b) {
+  return b < a ? b : a;
+}
+template <typename T>
+T max(T a, T b) {
+  return a < b ? b : a;
+}
+
+#include "ptx.h"

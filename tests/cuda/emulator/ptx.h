@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The instructions of inline assembly, with fragments as PTX's manual lays them over a warp's lanes. An instruction that is not
+// here ends the program and names itself.
+#pragma once
+
+namespace emulated {
+
+/// %0, %1, ...: a variable that is written, or the value of what is read.
+struct Operand {
+  void* at = nullptr;
+  unsigned long long value = 0;
+  template <typename T>
+  T& as() const {
+    return *static_cast<T*>(at != nullptr ? at : const_cast<unsigned long long*>(&value));
+  }
+  char* shared() const { return dynamic_shared + as<int>(); }
+};
+template <typename T>
+Operand out(T& variable) {
+  return {&variable};
+}
+template <typename T>
+Operand in(const T& value) {
+  Operand operand;
+  memcpy(&operand.value, &value, sizeof value);
+  return operand;
+}
+
+inline unsigned short bf16_bits(float value) {
+  const unsigned bits = emulated_bits<unsigned>(value);
+  if (value != value) return 0x7fff;
+  return static_cast<unsigned short>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+struct F16 {
+  unsigned short bits;
+  operator float() const { return static_cast<float>(emulated_bits<_Float16>(bits)); }
+};
+struct Bf16 {
+  unsigned short bits;
+  operator float() const { return emulated_bits<float>(static_cast<unsigned>(bits) << 16); }
+};
+
+/// 16 rows of A and 8 columns of B, 32 bytes of each; a register holds `kPer` elements.
+template <typename A, typename B, typename Sum>
+void multiply(const Operand* operands) {
+  constexpr unsigned kPer = 4 / sizeof(A), kHalf = 4 * kPer;
+  struct Fragments {
+    unsigned a[4], b[2];
+  } own;
+  for (unsigned i = 0; i < 4; ++i) own.a[i] = operands[4 + i].as<unsigned>();
+  for (unsigned i = 0; i < 2; ++i) own.b[i] = operands[8 + i].as<unsigned>();
+  const auto all = show(own);
+  const auto element = [](const unsigned& word, unsigned k) {
+    return reinterpret_cast<const char*>(&word) + k % kPer * sizeof(A);
+  };
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned row = lane() / 4 + i / 2 * 8, column = lane() % 4 * 2 + i % 2;
+    Sum sum = operands[i].as<Sum>();
+    for (unsigned k = 0; k < 2 * kHalf; ++k) {
+      const unsigned holder = k % kHalf / kPer, half = k / kHalf;
+      const unsigned& a = all[row % 8 * 4 + holder].a[row / 8 + 2 * half];
+      const unsigned& b = all[column * 4 + holder].b[half];
+      sum += static_cast<Sum>(*reinterpret_cast<const A*>(element(a, k))) *
+             static_cast<Sum>(*reinterpret_cast<const B*>(element(b, k)));
+    }
+    operands[i].as<Sum>() = sum;
+  }
+}
+
+/// Each lane names a row of 16 bytes; matrix i is that of the rows that lanes 8 i and up name.
+template <unsigned kMatrices, bool kTransposed>
+void load_matrices(const Operand* operands) {
+  const auto rows = show(operands[kMatrices].shared());
+  for (unsigned i = 0; i < kMatrices; ++i) {
+    unsigned short pair[2];
+    for (unsigned k = 0; k < 2; ++k) {
+      const unsigned across = lane() % 4 * 2 + k, down = lane() / 4, row = kTransposed ? across : down;
+      memcpy(pair + k, rows[8 * i + row] + (kTransposed ? down : across) * 2, 2);
+    }
+    memcpy(&operands[i].as<unsigned>(), pair, 4);
+  }
+}
+
+template <unsigned kBytes, bool kGiven>
+void copy_later(const Operand* operands) {
+  threads[current].groups.back().push_back(
+      {operands[0].shared(), operands[1].as<const char*>(), kBytes, kGiven ? operands[2].as<unsigned>() : kBytes});
+}
+inline void close_group(const Operand*) { threads[current].groups.emplace_back(); }
+inline void await_copies(size_t left) {
+  auto& groups = threads[current].groups;
+  for (; groups.size() > left + 1; groups.erase(groups.begin()))
+    for (const Copy& copy : groups.front()) copy.arrive();
+}
+
+struct Instruction {
+  const char* text;
+  void (*run)(const Operand*);
+};
+#define HONE_MULTIPLY(shape, a, b, A, B, Sum, sum) \
+  { "mma.sync.aligned." shape ".row.col." sum "." a "." b "." sum " ", multiply<A, B, Sum> }
+constexpr Instruction kInstructions[] = {
+    {"cvt.f32.f16 ", [](const Operand* o) { o[0].as<float>() = F16{o[1].as<unsigned short>()}; }},
+    {"cvt.rn.f16.f32 ",
+     [](const Operand* o) {
+       o[0].as<unsigned short>() = emulated_bits<unsigned short>(static_cast<_Float16>(o[1].as<float>()));
+     }},
+    {"cvt.rn.bf16.f32 ", [](const Operand* o) { o[0].as<unsigned short>() = bf16_bits(o[1].as<float>()); }},
+    HONE_MULTIPLY("m16n8k16", "f16", "f16", F16, F16, float, "f32"),
+    HONE_MULTIPLY("m16n8k16", "bf16", "bf16", Bf16, Bf16, float, "f32"),
+    HONE_MULTIPLY("m16n8k32", "s8", "s8", signed char, signed char, int, "s32"),
+    HONE_MULTIPLY("m16n8k32", "u8", "s8", unsigned char, signed char, int, "s32"),
+    {"ldmatrix.sync.aligned.m8n8.x4.shared.b16 ", load_matrices<4, false>},
+    {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 ", load_matrices<4, true>},
+    {"cp.async.cg.shared.global [%0], [%1], 16, %2;", copy_later<16, true>},
+    {"cp.async.cg.shared.global [%0], [%1], 16;", copy_later<16, false>},
+    {"cp.async.commit_group;", close_group},
+    {"cp.async.wait_group %0;", [](const Operand* o) { await_copies(o[0].as<unsigned>()); }},
+    {"cp.async.wait_all;", [](const Operand* o) { close_group(o), await_copies(0); }},
+    {"prefetch.", [](const Operand*) {}},
+};
+#undef HONE_MULTIPLY
+
+inline const Instruction& find_instruction(const char* text) {
+  for (const Instruction& each : kInstructions)
+    if (strncmp(text, each.text, strlen(each.text)) == 0) return each;
+  fail(text);
+}
+
+}  // namespace emulated
