@@ -487,13 +487,14 @@ TEST(FewRows, OfABatchOfOneTwoRowsAreEvaluatedWhereRowsStayApart) {
     return %y
   })"),
             (Shapes{"1,2,2048,64", "1,2,1024,64", "1,2,1024,64", "1,1,2048,1024", "1,2,2048,64"}));
-  for (const std::string_view mixed : {
-           "(%q: f32[1,8,2048,64], %k: f32[1,2,1024,64], %v: f32[1,2,1024,64]) {\n"
-           " %y = ScaledDotProductAttention(%q, %k, %v)\n return %y\n}",                    // heads share keys
-           "(%x: f32[1,4096,512]) {\n %y = Softmax(%x) {axis=1}\n return %y\n}",            // no such trait
-           "(%x: f32[1,4096,512], %r: f32[4096,512]) {\n %y = Add(%x, %r)\n return %y\n}",  // a row for each in another axis
-           "(%x: f32[2,4096,512], %r: f32[2,4096,512]) {\n %y = Add(%x, %r)\n return %y\n}",
-       })
+  for (
+      const std::string_view mixed : {
+          "(%q: f32[1,8,2048,64], %k: f32[1,2,1024,64], %v: f32[1,2,1024,64]) {\n"
+          " %y = ScaledDotProductAttention(%q, %k, %v)\n return %y\n}",                    // heads share keys
+          "(%x: f32[1,4096,512]) {\n %y = Softmax(%x) {axis=1}\n return %y\n}",            // no such trait
+          "(%x: f32[1,4096,512], %r: f32[4096,512]) {\n %y = Add(%x, %r)\n return %y\n}",  // a row for each in another axis
+          "(%x: f32[2,4096,512], %r: f32[2,4096,512]) {\n %y = Add(%x, %r)\n return %y\n}",
+      })
     EXPECT_EQ(shapes_of(mixed), Shapes{}) << mixed;
 }
 

@@ -179,12 +179,11 @@ const OpDef scaled_dot_product_attention{
     .max_inputs = 4,
     .infer = infer_attention,
     .eval = eval_attention,
-    .traits = {
-        .few_bits = FewBits::gains,
-        .layer = "Attention",
-        .entries_apart = all_apart,
-        .rows_apart = queries_or_heads_apart,
-        .flops = flops_of_attention}};
+    .traits = {.few_bits = FewBits::gains,
+               .layer = "Attention",
+               .entries_apart = all_apart,
+               .rows_apart = queries_or_heads_apart,
+               .flops = flops_of_attention}};
 /// x * cos + (the halves of x exchanged, the first negated) * sin, over the last axis.
 const OpDef rotate{.name = "Rotate",
                    .min_inputs = 3,

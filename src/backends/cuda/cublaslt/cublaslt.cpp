@@ -329,8 +329,9 @@ const TacticSource& cublaslt_source() {
 }
 
 std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice& device, const Blob& blob, const KernelShapes& shapes) {
-  const DeviceCode decoded = is_device_code(blob) ? code_for(decode_device_code(blob), device.info().architecture)
-                                                  : DeviceCode{.architecture = {}, .code = decode_code(blob), .cubin = {}};
+  const DeviceCode decoded = is_device_code(blob)
+                                 ? code_for(decode_device_code(blob), device.info().architecture)
+                                 : DeviceCode{.architecture = {}, .code = decode_code(blob), .cubin = {}};
   require_version(decoded.code, "cublaslt", kMatmulVersion);
   const auto [code, made] = read_fields<Signed<PlacedMatmul>>(decoded.code.attrs);
   require_signature(made, shapes);

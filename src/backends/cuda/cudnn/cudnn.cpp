@@ -62,7 +62,7 @@ ConvolutionCode code_of(const ConvRegion& region, EngineTactic choice = {}) {
 }
 
 ConvolutionGraph convolution_of(const ConvolutionCode& code, const Dims& weights, const ConcreteType& input,
-                          const ConcreteType& output) {
+                                const ConcreteType& output) {
   ConvolutionGraph graph;
   graph.input = input;
   graph.output = output;
@@ -112,10 +112,9 @@ class CudnnSource final : public TacticSource {
       if (layout == Layout::linear && dtype != DType::f32) continue;
       const ConvolutionGraph graph =
           convolution_of(code, node.input(1)->constant->dims(), {dtype, node.input(0)->type.shape.values(), layout},
-                   {dtype, node.output()->type.shape.values(), layout});
+                         {dtype, node.output()->type.shape.values(), layout});
       offer(problem,
-            graph_of(graph, cudnn_handle())
-                .engines(dtype == DType::f32 && !problem.allowed.tf32 ? kAsked : kOffers),
+            graph_of(graph, cudnn_handle()).engines(dtype == DType::f32 && !problem.allowed.tf32 ? kAsked : kOffers),
             layout, dtype, out);
     }
   }

@@ -112,14 +112,17 @@ void propose_attention(const Problem& problem, Candidates& out) {
   const std::vector<EngineChoice> engines = engines_for(region);
   if (engines.empty()) out.refuse(name, "the library has no engine for it");
   for (const EngineChoice& choice : engines)
-    out.offer({"cudnn", name, write_fields(EngineTactic{.engine = choice.engine, .knobs = choice.knobs}),
-               std::vector<Layout>(problem.region.inputs().size(), Layout::linear), {Layout::linear}});
+    out.offer({"cudnn",
+               name,
+               write_fields(EngineTactic{.engine = choice.engine, .knobs = choice.knobs}),
+               std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
+               {Layout::linear}});
 }
 
 Compiled compile_attention(const Problem& problem, const Tactic& tactic) {
   AttentionRegion region = *read_attention_region(problem);
-  PlacedAttention code{.scale = region.scale, .order = region.code.order,
-                       .engine = read_fields<EngineTactic>(tactic.params)};
+  PlacedAttention code{
+      .scale = region.scale, .order = region.code.order, .engine = read_fields<EngineTactic>(tactic.params)};
   Place* const places[] = {&code.q, &code.k, &code.v};
   for (size_t i = 0; i < region.code.operands.size(); ++i) *places[i] = place_of(region.code.operands[i]);
   const Signed<PlacedAttention> made{code, signature_of(problem, tactic, region.constants)};

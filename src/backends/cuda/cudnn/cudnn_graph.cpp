@@ -96,9 +96,7 @@ void OperationGraph::add_pointwise(cudnnPointwiseMode_t mode, const Descriptor& 
   add(std::move(operation));
 }
 
-void OperationGraph::add(Descriptor operation) {
-  operations_.push_back(keep(std::move(operation)).handle());
-}
+void OperationGraph::add(Descriptor operation) { operations_.push_back(keep(std::move(operation)).handle()); }
 
 void OperationGraph::finish(cudnnHandle_t handle) {
   graph_.emplace(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);

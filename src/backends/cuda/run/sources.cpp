@@ -75,7 +75,8 @@ std::shared_ptr<const CudaKernel> load(CudaDevice& device, std::string_view sour
 std::string versions() {
   std::string kernels;
   for (const CudaTactic* family : cuda_tactics()) kernels += fmt::format("{} {}, ", family->name, family->version);
-  kernels += fmt::format("matmul {}, convolution {}, attention {}", kMatmulVersion, kConvolutionVersion, kAttentionVersion);
+  kernels +=
+      fmt::format("matmul {}, convolution {}, attention {}", kMatmulVersion, kConvolutionVersion, kAttentionVersion);
   return fmt::format("cuda {}, {}", hash_hex(kernels).substr(0, 8), library_versions());
 }
 
