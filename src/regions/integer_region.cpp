@@ -2,6 +2,7 @@
 
 #include "regions/integer_region.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/ops.h"
@@ -209,5 +210,44 @@ std::vector<int32_t> SumsRegion::addends(int64_t columns) const {
 }
 
 std::vector<float> SumsRegion::bias(int64_t columns) const { return collect_bias(match, nullptr, columns); }
+
+SignedWeights::SignedWeights(const Node& node) {
+  const Tensor& b = *node.input(1)->constant;
+  const int32_t shift = b.dtype() == DType::u8 ? 128 : 0;
+  const bool matrix = node.is(ops::mat_mul_integer);
+  const Dims& dims = b.dims();
+  const int64_t columns = dims[matrix ? 1 : 0];
+  depth = dims[matrix ? 0 : 1];
+  taps = b.size() / (depth * columns);
+  const std::vector<int64_t> from = b.integers();
+  values.reserve(from.size());
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t tap = 0; tap < taps; ++tap)
+      for (int64_t c = 0; c < depth; ++c) {
+        const int64_t at = matrix ? c * columns + j : (j * depth + c) * taps + tap;
+        values.push_back(static_cast<int32_t>(from[static_cast<size_t>(at)]) - shift);
+      }
+  const std::vector<int64_t> zero =
+      node.input(3) == nullptr ? std::vector<int64_t>{0} : node.input(3)->constant->integers();
+  for (int64_t j = 0; j < columns; ++j)
+    zeros.push_back(static_cast<int32_t>(zero[zero.size() == 1 ? 0 : static_cast<size_t>(j)]) - shift);
+}
+
+bool SignedWeights::have_zeros() const {
+  return std::ranges::any_of(zeros, [](int32_t zero) { return zero != 0; });
+}
+
+void SignedWeights::take_off_zeros() {
+  const auto k = static_cast<size_t>(depth * taps);
+  for (size_t i = 0; i < values.size(); ++i) values[i] -= zeros[i / k];
+  std::ranges::fill(zeros, 0);
+}
+
+uint32_t SignedWeights::lean(int64_t column) const {
+  const int64_t k = depth * taps;
+  auto lean = static_cast<uint32_t>(k) * static_cast<uint32_t>(zeros[static_cast<size_t>(column)]);
+  for (int64_t p = 0; p < k; ++p) lean -= static_cast<uint32_t>(values[static_cast<size_t>(column * k + p)]);
+  return lean;
+}
 
 }  // namespace hone

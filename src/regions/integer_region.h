@@ -113,6 +113,21 @@ struct IntegerProductRegion : SumsRegion {
   IntegerProductCode code;
 };
 
+/// The weights of all columns, signed: unsigned ones less 128.
+struct SignedWeights {
+  std::vector<int32_t> values;  // [column][tap][channel of the group]
+  std::vector<int32_t> zeros;   // of each column
+  int64_t depth = 1, taps = 1;
+
+  /// MatMulInteger's [K, N] or ConvInteger's [M, C, taps...].
+  explicit SignedWeights(const Node& node);
+  bool have_zeros() const;
+  /// The same products, with zero points of zero.
+  void take_off_zeros();
+  /// K w - sum b of a column, wrapped around.
+  uint32_t lean(int64_t column) const;
+};
+
 /// Nothing when the region does not begin with MatMulInteger. Refused where its weights are no constant matrix.
 std::optional<IntegerLinearRegion> read_integer_linear_region(const Graph& region);
 /// Nothing when the region does not begin with MatMulInteger of two operands that are not constant.

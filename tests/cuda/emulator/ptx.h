@@ -116,6 +116,8 @@ constexpr Instruction kInstructions[] = {
     {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 ", load_matrices<4, true>},
     {"cp.async.cg.shared.global [%0], [%1], 16, %2;", copy_later<16, true>},
     {"cp.async.cg.shared.global [%0], [%1], 16;", copy_later<16, false>},
+    {"cp.async.ca.shared.global [%0], [%1], 8;", copy_later<8, false>},
+    {"cp.async.ca.shared.global [%0], [%1], 4;", copy_later<4, false>},
     {"cp.async.commit_group;", close_group},
     {"cp.async.wait_group %0;", [](const Operand* o) { await_copies(o[0].as<unsigned>()); }},
     {"cp.async.wait_all;", [](const Operand* o) { close_group(o), await_copies(0); }},

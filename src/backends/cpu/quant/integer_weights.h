@@ -11,21 +11,6 @@
 
 namespace hone::cpu {
 
-/// The weights of all columns, signed: unsigned ones less 128.
-struct SignedWeights {
-  std::vector<int32_t> values;  // [column][tap][channel of the group]
-  std::vector<int32_t> zeros;   // of each column
-  int64_t depth = 1, taps = 1;
-
-  /// MatMulInteger's [K, N] or ConvInteger's [M, C, taps...].
-  explicit SignedWeights(const Node& node);
-  bool have_zeros() const;
-  /// The same products, with zero points of zero.
-  void take_off_zeros();
-  /// K w - sum b of a column, wrapped around.
-  uint32_t lean(int64_t column) const;
-};
-
 /// Where a kernel keeps what belongs to a column of the result; the places between are zero. Of all columns there may be several
 /// copies, whose places are those of further columns.
 struct ColumnOrder {

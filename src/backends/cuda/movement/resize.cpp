@@ -48,9 +48,11 @@ struct ResizeParameters {
 struct ResizeCode {
   CoordinateMode mode = CoordinateMode::half_pixel;
   std::vector<double> scales = {};  // of every axis; 0: the ratio of the sizes
+  int64_t width = 1;                // results of a thread, side by side
   static void fields(auto& self, auto& visit) {
     visit("mode", self.mode);
     visit("scales", self.scales, size_t{5});
+    visit("width", self.width, 1, 16);
   }
 };
 
@@ -118,9 +120,17 @@ void set_axis(Resize& resize, size_t axis, CoordinateMode mode, double scale, in
   }
 }
 
+/// As many as divide the innermost axis and fit 16 bytes; one where the size is not fixed.
+int64_t width_of(const Problem& problem, Layout layout) {
+  const TensorType& type = problem.symbolic.outputs()[0]->type;
+  const Dim& innermost = layout == Layout::channels_last ? type.shape[1] : type.shape[type.shape.rank() - 1];
+  const auto size = static_cast<int64_t>(size_of(type.dtype));
+  return innermost.is_constant() ? unit_of(innermost.value() * size) / size : 1;
+}
+
 struct ResizeFamily {
   static constexpr std::string_view kName = "resize";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
   using Code = ResizeCode;
 
@@ -134,11 +144,12 @@ struct ResizeFamily {
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
     const Node& node = *problem.only();
-    const std::string switches =
-        fmt::format("typedef {} T;\n#define CHANNELS_LAST {}\n#define LINEAR {}\n#define NEAREST(x) {}\n",
-                    type_name(node.output()->type.dtype), tactic.out[0] == Layout::channels_last,
-                    node.attrs.text("mode") == "linear", nearest_text(node.attrs.text("nearest_mode")));
-    return {{.mode = *mode_of(node), .scales = scales_of(node)},
+    const int64_t width = width_of(problem, tactic.out[0]);
+    const std::string switches = fmt::format(
+        "typedef {} T;\n#define CHANNELS_LAST {:d}\n#define LINEAR {:d}\n#define WIDTH {}\n#define NEAREST(x) {}\n",
+        type_name(node.output()->type.dtype), tactic.out[0] == Layout::channels_last,
+        node.attrs.text("mode") == "linear", width, nearest_text(node.attrs.text("nearest_mode")));
+    return {{.mode = *mode_of(node), .scales = scales_of(node), .width = width},
             switches + declare<ResizeParameters>() + kernels::resize};
   }
 
@@ -156,7 +167,7 @@ struct ResizeFamily {
       set_axis(parameters.resize, 5 - in.size() + i - 2, code.mode, code.scales[i], in[i], out[i]);
     parameters.resize.channels = static_cast<int32_t>(in[1]);
     parameters.resize.results = static_cast<int32_t>(elements(out));
-    const int64_t blocks = blocks_of(std::max<int64_t>(elements(out), 1), 128);
+    const int64_t blocks = blocks_of(std::max<int64_t>(elements(out), 1), 128 * code.width);
     return single(context, launch_of(*context.module, parameters, {{blocks}, 128}));
   }
 };
