@@ -32,6 +32,8 @@ def node_model(name, operands, attributes):
     random, attributes = np.random.default_rng(5), dict(attributes)
     domain, _, op = name.rpartition(":")
     opset, outputs = attributes.pop("opset", OPSET), attributes.pop("outputs", 1)
+    if "node_opset" in attributes:  # an attribute of that name
+        attributes["opset"] = attributes.pop("node_opset")
     names, inputs, weights, feeds = [], [], [], {}
     for index, text in enumerate(operands):
         names.append(f"in{index}" if text else "")
@@ -87,6 +89,8 @@ def learner_model(name, operands, _):
     for given, size in ((made.graph.input[0], values.shape),):
         for dim, count in zip(given.type.tensor_type.shape.dim, size):
             dim.dim_value = count
+    for result in made.graph.output:  # onnxmltools says that there is one label
+        result.type.tensor_type.shape.dim[0].dim_value = values.shape[0]
     return made.SerializeToString(), {made.graph.input[0].name: values}
 
 
@@ -98,5 +102,5 @@ def model_of(row):
 def title(row):
     """What a table says of a row: the operator, its operands, and what of its attributes is short."""
     name, operands, attributes = row
-    short = ", ".join(f"{key}={value}" for key, value in attributes.items() if not isinstance(value, list) and key not in ("opset", "outputs"))
+    short = ", ".join(f"{key}={value}" for key, value in attributes.items() if not isinstance(value, list) and key not in ("opset", "node_opset", "outputs"))
     return f"{name} {' '.join(text or '-' for text in operands)}" + (f" ({short})" if short else "")

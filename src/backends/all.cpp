@@ -10,6 +10,7 @@
 
 #include "backends/cpu/collective/collective.h"
 #include "backends/cpu/custom/custom.h"
+#include "backends/cpu/host/host.h"
 #include "backends/cpu/onednn/onednn.h"
 #include "backends/cpu/run/device.h"
 #include "backends/cpu/run/sources.h"
@@ -49,7 +50,7 @@ void check_unmanaged(std::string_view source, const KernelShapes& shapes) {
   const auto managed = [](const ConcreteType& type) { return type.managed; };
   HONE_CHECK(std::none_of(shapes.inputs.begin(), shapes.inputs.end(), managed) &&
                  std::none_of(shapes.outputs.begin(), shapes.outputs.end(), managed),
-             "the plan gives a kernel of the source {} an operand that only the reference can hold", source);
+             "the plan gives a kernel of the source {} an operand that no kernel of it can hold", source);
 }
 
 std::unique_ptr<Device> open_cpu(const DeviceChoice& choice) {
@@ -74,6 +75,7 @@ std::shared_ptr<Group> group_of(Device& device) {
 std::shared_ptr<const Kernel> load_cpu(Device& device, std::string_view source, const Blob& code,
                                        const KernelShapes& shapes) {
   if (source == "reference") return std::make_shared<ReferenceKernel>(code, shapes, device.info().workers);
+  if (source == "host") return cpu::load_host(code, shapes);
   check_unmanaged(source, shapes);
   if (source == "cpu") return cpu::load(device.info(), code, shapes);
   if (source == "custom") return cpu::load_custom(device.info(), code, shapes);
@@ -87,12 +89,13 @@ std::shared_ptr<const Kernel> load_cpu(Device& device, std::string_view source, 
 
 #if HONE_WITH_ONEDNN
 std::string cpu_versions() { return cpu::versions() + ", " + cpu::onednn_version(); }
-const TacticSource* const kCpuSources[] = {&cpu::source(), &cpu::onednn_source(), &cpu::custom_source(),
-                                           &cpu::collective_source(), &reference::source()};
+const TacticSource* const kCpuSources[] = {&cpu::source(),        &cpu::onednn_source(),
+                                           &cpu::custom_source(), &cpu::collective_source(),
+                                           &cpu::host_source(),   &reference::source()};
 #else
 std::string cpu_versions() { return cpu::versions(); }
 const TacticSource* const kCpuSources[] = {&cpu::source(), &cpu::custom_source(), &cpu::collective_source(),
-                                           &reference::source()};
+                                           &cpu::host_source(), &reference::source()};
 #endif
 const Backend kCpu{"cpu", [] { return 1; }, open_cpu, load_cpu, kCpuSources, cpu_versions};
 

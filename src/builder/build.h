@@ -21,7 +21,7 @@ struct LayerOffers {
   std::string name;
   std::vector<std::string> origin;   // ONNX nodes
   bool is_view = false;              // nothing to compute
-  bool host_only = false;            // only the reference is asked: objects, or a data-dependent shape
+  bool host_only = false;            // only "host" and the reference are asked: objects, or a data-dependent shape
   std::vector<std::string> sources;  // that have a tactic for it; the reference only where no other has
   std::vector<Candidates::Refusal> refusals;
 };

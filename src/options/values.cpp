@@ -76,7 +76,7 @@ void put_tactic_sources(Options& options, const Argument& argument) {
     if (name == "CUDNN" || name == "CUBLAS" || name == "ONEDNN") disabled.push_back("onednn");
     if (name == "CUDNN") disabled.push_back("cudnn");
     if (name.starts_with("CUBLAS")) disabled.push_back("cublaslt");
-    if (name == "JIT_CONVOLUTIONS") disabled.push_back("cpu");
+    if (name == "JIT_CONVOLUTIONS") disabled.insert(disabled.end(), {"cpu", "host"});
   }
 }
 

@@ -31,7 +31,8 @@ Every operator has a reference implementation, so every one runs. The columns:
 - *opsets*: versions of the operator set in which the operator is read. `1+`: from the first version that has it to the newest.
 - *types*: element types of operands in ONNX's node cases that pass. Others may work; these are shown.
 - *sources*: who else has kernels for it in at least one of these cases, as they are or with all operands but the first as
-  constants, on an x86-64 processor with AVX2: `cpu` (Hone's own) or `onednn`. Without an entry the reference runs it, or
+  constants, on an x86-64 processor with AVX2: Hone's own, `cpu` and `host` (of which the contents of operands decide how large
+  results are, or whether they are refused), or `onednn`. Without an entry the reference runs it, or
   nothing is left to run (shape arithmetic is evaluated while building). Kernels for NVIDIA GPUs are not in the table:
   `hone inspect capability MODEL.onnx --device=cuda:0` asks them.
 - *cases*: ONNX's node cases with the operator that pass, of those that there are. What does not pass stands in

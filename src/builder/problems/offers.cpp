@@ -16,6 +16,9 @@ namespace {
 
 constexpr int kDefaultMaxTactics = 12;
 
+/// Whether a source's kernels read and write tensors of the host whose sizes only the run decides.
+bool holds_host_tensors(const TacticSource& source) { return source.name() == "host" || source.name() == "reference"; }
+
 /// Everything that makes a time valid.
 std::string cache_key(const Problem& problem, const Tactic& tactic, const Backend& backend) {
   return fmt::format("{} | {} | {} | {}", problem.key(), tactic.text(), problem.device.key(), backend.versions());
@@ -80,7 +83,7 @@ Offers offers_for(const Problem& problem, const BuildOptions& options, const Bac
   for (const TacticSource* source : backend.sources) {
     const bool reference = source->name() == "reference";
     const bool disabled = std::ranges::find(options.disabled_sources, source->name()) != options.disabled_sources.end();
-    if ((host_only || disabled) && !reference) continue;
+    if ((host_only && !holds_host_tensors(*source)) || (disabled && !reference)) continue;
     if (reference && !all.candidates.empty()) break;  // always there, never the fastest: only when nobody else can
     Candidates offers;
     source->propose(problem, offers);
@@ -115,7 +118,7 @@ std::vector<Candidate> reformat_offers(const Problem& problem, const Backend& ba
 
 bool is_timeless(const Problem& problem, std::span<const Candidate> candidates) {
   const auto is_together = [](const Node* node) { return node->is(ops::collective); };
-  return (candidates.size() == 1 && candidates[0].tactic.source == "reference") || decides_sizes(problem.symbolic) ||
+  return (candidates.size() == 1 && holds_host_tensors(*candidates[0].source)) || decides_sizes(problem.symbolic) ||
          std::ranges::any_of(problem.region.nodes(), is_together);
 }
 

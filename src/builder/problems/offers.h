@@ -15,7 +15,7 @@ struct Offers {
   std::vector<Candidates::Refusal> refusals;
 };
 
-/// `host_only`: of the reference alone.
+/// `host_only`: of those alone whose kernels hold tensors of the host.
 Offers offers_for(const Problem& problem, const BuildOptions& options, const Backend& backend, bool host_only = false);
 /// Kernels that bring a tensor into another layout: of all pairs of layouts.
 std::vector<Candidate> reformat_offers(const Problem& problem, const Backend& backend);
