@@ -61,7 +61,8 @@ std::string heat(double part) {
 std::string colour_of_source(std::string_view source) {
   static constexpr std::string_view kColours[] = {"#8dd3c7", "#fdb462", "#bebada", "#fb8072",
                                                   "#80b1d3", "#b3de69", "#fccde5", "#ffed6f"};
-  static constexpr std::string_view kKnown[] = {"cpu", "onednn", "cuda", "reference", "cublaslt", "cudnn", "custom", "host"};
+  static constexpr std::string_view kKnown[] = {"cpu",      "onednn", "cuda",   "reference",
+                                                "cublaslt", "cudnn",  "custom", "host"};
   const auto known = std::ranges::find(kKnown, source);
   const size_t at = known == std::end(kKnown) ? hash64(source) % std::size(kColours)
                                               : static_cast<size_t>(known - std::begin(kKnown));

@@ -54,7 +54,8 @@ struct NodeReport {
 };
 
 std::vector<std::string> reasons_of(const LayerOffers& layer) {
-  if (layer.host_only && layer.refusals.empty()) return {"no other source is asked: its elements are objects, or its shape is data-dependent"};
+  if (layer.host_only && layer.refusals.empty())
+    return {"no other source is asked: its elements are objects, or its shape is data-dependent"};
   std::vector<std::string> reasons;
   for (const Candidates::Refusal& refusal : layer.refusals)
     reasons.push_back(fmt::format("{}: {}", refusal.tactic, refusal.reason));
