@@ -69,8 +69,9 @@ std::string call_of(const std::string& assembly) {
   std::vector<std::string> parts = divide(assembly, ':');
   parts.resize(4);
   const std::string operands = operands_of(parts[1], "out") + operands_of(parts[2], "in");
-  return "[&] { static const emulated::Instruction& i = emulated::find_instruction(" + parts[0] +
-         "); const emulated::Operand o[] = {emulated::Operand{}" + operands + "}; i.run(o + 1); }()";
+  return "[&] { static const emulated::Instruction& emulated_one = emulated::find_instruction(" + parts[0] +
+         "); const emulated::Operand emulated_all[] = {emulated::Operand{}" + operands +
+         "}; emulated_one.run(emulated_all + 1); }()";
 }
 
 std::string rewrite_assembly(const std::string& text) {
