@@ -181,6 +181,10 @@ constexpr std::string_view kRegions[] = {
     "%h\n}",
     "(%x: f32[3,N,5]) {\n %w = constant f32[1,8,5]!01\n %r = constant f32[1,8,8]!02\n %y, %h = RNN(%x, %w, %r)\n "
     "return %y\n}",
+    // contents decide: host
+    "(%x: f32[N,3,4,5], %i: i64[N,3,4,5]) {\n %y = MaxUnpool(%x, %i) "
+    "{kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 0, 0]}\n return %y\n}",
+    "(%x: f32[N,3]) {\n %y = Size(%x)\n return %y\n}",
 };
 
 /// Whole networks: memory that buffers share, views, several steps, sizes that the data decide.

@@ -54,7 +54,8 @@ def test_agrees_with_onnxruntime(model, kind, trtexec, folder):
     operators = {node.op_type for node in onnx.load(path, load_external_data=False).graph.node}
     assert operators & {"QuantizeLinear", "QLinearConv", "QLinearMatMul", "MatMulInteger", "ConvInteger"}, "nothing was quantised"
     shapes = models.shape_text(name)
-    trtexec(f"--onnx={path}", "--saveEngine=m.plan", "--skipInference", "--builderOptimizationLevel=1", "--avgTiming=1",
+    # Ranges that a run measures turn the last bits of floats into steps: floats are to be as exact as ONNX Runtime's.
+    trtexec(f"--onnx={path}", "--saveEngine=m.plan", "--skipInference", "--builderOptimizationLevel=1", "--avgTiming=1", "--noTF32",
             *([f"--shapes={shapes}"] if shapes else []))
     outputs = [output.name for output in session_of(path, True).get_outputs()]
     found = run_plan(trtexec, "m.plan", feeds, outputs, shapes)

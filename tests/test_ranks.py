@@ -104,8 +104,8 @@ def differences(folder, model, feeds, ranks_=2):
     for name, array in feeds.items():
         np.save(folder / f"{name}.npy", array)
         words.append(f"{name}:{name}.npy")
-    Program(folder, "hone")("run", model, "-i", ",".join(words), "-o", "whole", *shapes)
-    Launch(folder, ranks=ranks_)("run", f"ranks/{model}", "-i", ",".join(words), "-o", "out", *shapes)
+    Program(folder, "hone")("run", model, "--noTF32", "-i", ",".join(words), "-o", "whole", *shapes)
+    Launch(folder, ranks=ranks_)("run", f"ranks/{model}", "--noTF32", "-i", ",".join(words), "-o", "out", *shapes)
     found = []
     for mine in ranks.outputs(folder, "out", ranks_):
         for name, array in mine.items():

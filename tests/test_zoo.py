@@ -74,7 +74,7 @@ def test_finds_the_boxes_that_onnxruntime_finds(name, trtexec, zoo):
     expected = dict(zip(names, session.run(names, feeds)))
     print(f"{name}: {len(expected[scores])} boxes of {len(set(expected[labels]))} labels")
     assert len(expected[scores]) >= 100 and len(set(expected[labels])) >= 5
-    trtexec("--onnx=m.onnx", "--saveEngine=m.plan", "--skipInference", *QUICK)
+    trtexec("--onnx=m.onnx", "--saveEngine=m.plan", "--skipInference", "--noTF32", *QUICK)  # thresholds decide what is a box
     report, (found, _) = check_plan(Program(trtexec.folder, "hone"), "m.plan", [feeds, {value.name: value.values(1, 1) for value in models.inputs(name)}], inferences=FEW)
     assert not differences(report)
     assert found[scores].shape == expected[scores].shape

@@ -23,7 +23,10 @@ namespace {
 
 constexpr uint64_t kSeed = 7;
 
-double tolerance_of(DType dtype) { return dtype == DType::f32 ? 2e-4 : dtype == DType::f16 ? 4e-3 : 3e-2; }
+/// Where sums are rounded to steps, one that lies between two may fall to the other.
+double tolerance_of(DType dtype, bool rounds) {
+  return dtype == DType::bf16 ? 3e-2 : dtype == DType::f16 || rounds ? 4e-3 : 2e-4;
+}
 
 /// Device memory that holds a host tensor in some layout, with a fence behind it.
 class DeviceTensor {
@@ -271,9 +274,10 @@ TEST_P(CudaTactics, AgreeWithTheMeaningOfTheRegion) {
                                                  : source == &cublaslt_source() && is_batched_matmul(symbolic);
   std::vector<Case> cases;
   for (const int64_t n : {2, 3}) cases.emplace_back(symbolic, n);
-  int tried = try_all(device, *source, symbolic, cases, tolerance_of(dtype));
+  const double tolerance = tolerance_of(dtype, sample.has("FakeQuantize"));
+  int tried = try_all(device, *source, symbolic, cases, tolerance);
   cases.pop_back();
-  tried += try_all(device, *source, symbolic.specialize({{"N", 2}}), cases, tolerance_of(dtype));
+  tried += try_all(device, *source, symbolic.specialize({{"N", 2}}), cases, tolerance);
   EXPECT_TRUE(tried > 0 || !certain);
 }
 

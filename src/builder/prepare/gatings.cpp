@@ -2,7 +2,6 @@
 #include "builder/prepare/gatings.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "ops/ops.h"
 
@@ -21,12 +20,12 @@ bool is_gating(const Node& node) {
 
 Gatings::Gatings(const Graph& graph) {
   const std::vector<Node*> nodes = graph.nodes();
-  for (const Node* node : std::views::reverse(nodes)) {
+  std::for_each(nodes.rbegin(), nodes.rend(), [this](const Node* node) {
     int most = 0;
     for (const Value* output : node->outputs)
       for (const Use& use : output->uses) most = std::max(most, behind(*use.node) + (is_gating(*use.node) ? 1 : 0));
     behind_[node] = most;
-  }
+  });
 }
 
 bool Gatings::many_behind(const Node& node) const { return behind(node) >= kMany; }
