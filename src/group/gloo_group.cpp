@@ -49,10 +49,18 @@ GlooGroup::GlooGroup(const Rank& rank, const GlooOptions& options)
   meshes_.emplace(std::vector<int>(), open_mesh(std::move(all)));
 }
 
-/// Meshes with work under way that nobody answers would wait for it: they end with the process.
+/// Meshes with work under way that nobody answers would wait for it: they are kept until the process ends.
 GlooGroup::~GlooGroup() {
-  if (failure_) return;
-  for (const auto& [ranks, mesh] : meshes_) gloo_library().close(mesh.mesh);
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<HoneGlooMesh*>();
+  for (const auto& [ranks, mesh] : meshes_) {
+    if (!failure_) {
+      gloo_library().close(mesh.mesh);
+      continue;
+    }
+    const std::lock_guard lock(mutex);
+    kept.push_back(mesh.mesh);
+  }
 }
 
 GlooGroup::Mesh GlooGroup::open_mesh(std::vector<int> ranks) {

@@ -62,9 +62,10 @@ std::vector<bool> allowed(Device& device, bool tf32 = true) {
   const NoKernels source;
   const TacticSource* const sources[] = {&source};
   const Backend backend{"test", nullptr, nullptr, nullptr, sources, [] { return std::string(); }};
+  const BuildOptions options{.tf32 = tf32, .optimization_level = 0};
+  const Listeners listeners;
   TimingCache cache;
-  BuildSession session(parse_graph(gated_layers(12), find_op), {.tf32 = tf32, .optimization_level = 0}, backend, device,
-                       cache, {});
+  BuildSession session(parse_graph(gated_layers(12), find_op), options, backend, device, cache, listeners);
   std::vector<bool> found;
   for (const Layer& layer : make_layers(session, session.prepared.profiles.front()))
     if (layer.region.name().starts_with("a") || layer.region.name().starts_with("b"))

@@ -76,7 +76,7 @@ int run_program(const std::vector<std::string>& words, std::string& output) {
   close(ends[1]);
   char part[4096];
   while (true) {
-    const ssize_t got = read(ends[0], part, sizeof part);
+    const ssize_t got = ::read(ends[0], part, sizeof part);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     output.append(part, static_cast<size_t>(got));
