@@ -354,6 +354,7 @@ void import_vectorizer(ImportContext& context) {
   std::vector<Value*> columns;
   for (size_t i = 0; i < context.inputs(); ++i) {
     Value* x = context.input(i);
+    HONE_CHECK(x != nullptr, "its operand {} is missing", i);
     const bool whole = is_f32(x) && x->type.shape.rank() == 2 && i < widths.size() &&
                        x->type.shape[1] == Dim(widths[i]) && x->type.shape[0] == context.input(0)->type.shape[0];
     if (!whole || widths.size() != context.inputs()) return import_as_it_is(context, "FeatureVectorizer");
