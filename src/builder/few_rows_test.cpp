@@ -58,6 +58,9 @@ TEST(FewRows, OfABatchOfOneTwoRowsAreEvaluatedWhereRowsStayApart) {
     return %y
   })"),
             (Shapes{"1,2,64", "1,2,256", "1,2,256"}));
+  // What nobody reads is as it was.
+  EXPECT_EQ(shapes_of("(%x: f32[1,4096,512], %u: f32[7]) {\n %y = Relu(%x)\n return %y\n}"),
+            (Shapes{"1,2,512", "7", "1,2,512"}));
   // Queries see all keys and values; of heads, each its own.
   EXPECT_EQ(shapes_of(R"((%q: f32[1,2048,8,64], %k: f32[1,1024,8,64], %v: f32[1,1024,8,64]) {
     %y = ScaledDotProductAttention(%q, %k, %v) {layout="bshd"}

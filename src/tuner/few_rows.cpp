@@ -66,7 +66,7 @@ class Shortened {
 
   TensorType type_of(const Value& input) const {
     TensorType type = input.type;
-    if (const auto found = apart_.find(&input); found != apart_.end() && !found->second) return type;
+    if (const auto found = apart_.find(&input); found == apart_.end() || !found->second) return type;
     Dims dims = type.shape.values();
     dims[axis_] = 2;
     type.shape = Shape(dims);

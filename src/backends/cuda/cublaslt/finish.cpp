@@ -33,12 +33,12 @@ std::unique_ptr<const GridKernel> load_finish(const EpilogueCode& epilogue, cons
   constexpr int64_t kThreads = 256;
   EpilogueCode code = epilogue;
   code.bias = false;  // the library adds it
+  const Reads residual = epilogue_reads(code, context, 0).residual;
   std::vector<GridLaunch> launches;
   for (size_t i = 0; i < context.shapes.outputs.size(); ++i) {
     const ConcreteType& result = context.shapes.outputs[i];
-    const FinishParameters parameters{.sums = output(static_cast<int64_t>(i)),
-                                      .residual = epilogue_reads(code, context, 0).residual,
-                                      .count = elements(result.dims)};
+    const FinishParameters parameters{
+        .sums = output(static_cast<int64_t>(i)), .residual = residual, .count = elements(result.dims)};
     const int64_t threads = blocks_of(parameters.count, vector_width(result.dtype));
     launches.push_back(launch_of(*context.module, parameters, {{blocks_of(threads, kThreads)}, kThreads}));
   }
