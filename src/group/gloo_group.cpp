@@ -39,6 +39,14 @@ void outlive_others() {
   sigaction(SIGPIPE, &now, nullptr);
 }
 
+/// A mesh with work under way that nobody answers would wait for it when closed: it stays until the process ends.
+void keep(HoneGlooMesh* mesh) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<HoneGlooMesh*>();
+  const std::lock_guard lock(mutex);
+  kept.push_back(mesh);
+}
+
 }  // namespace
 
 GlooGroup::GlooGroup(const Rank& rank, const GlooOptions& options)
@@ -49,17 +57,12 @@ GlooGroup::GlooGroup(const Rank& rank, const GlooOptions& options)
   meshes_.emplace(std::vector<int>(), open_mesh(std::move(all)));
 }
 
-/// Meshes with work under way that nobody answers would wait for it: they are kept until the process ends.
 GlooGroup::~GlooGroup() {
-  static std::mutex mutex;
-  static auto& kept = *new std::vector<HoneGlooMesh*>();
   for (const auto& [ranks, mesh] : meshes_) {
-    if (!failure_) {
+    if (failure_)
+      keep(mesh.mesh);
+    else
       gloo_library().close(mesh.mesh);
-      continue;
-    }
-    const std::lock_guard lock(mutex);
-    kept.push_back(mesh.mesh);
   }
 }
 
