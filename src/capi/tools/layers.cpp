@@ -47,6 +47,7 @@ hone_status hone_plan_describe(const hone_plan* plan, hone_plan_info* info) {
   return guarded([&] {
     require(plan, "plan");
     const hone::Plan& of = *plan->plan;
+    std::call_once(plan->size_found, [&] { plan->file_bytes = static_cast<int64_t>(hone::plan_file_bytes(of)); });
     fill(info, "info",
          hone_plan_info{.version = of.meta.hone_version.c_str(),
                         .device_kind = of.meta.backend.c_str(),
@@ -59,7 +60,7 @@ hone_status hone_plan_describe(const hone_plan* plan, hone_plan_info* info) {
                         .refittable = of.refit.has_value(),
                         .has_weights = of.weights != hone::WeightStorage::nowhere,
                         .weight_bytes = weight_bytes(of),
-                        .file_bytes = static_cast<int64_t>(hone::plan_file_bytes(of)),
+                        .file_bytes = plan->file_bytes,
                         .saves_weights = of.weights == hone::WeightStorage::everywhere,
                         .portable = of.portable.has_value()});
   });

@@ -44,7 +44,7 @@ const FriendlyCommand& command() {
            {"-s", "<shapes>", "--shapes", "input shapes for what is measured, name:1x3x224x224[,...]"},
            {"-t", "<seconds>", "--duration",
             "measure whole queries, and then layers one by one, at least this long each (default 1; of plans 0.02)"},
-           {"-n", "<count>", "--iterations", "and at least so many times each (default 10; of plans 3)"}},
+           {"-n", "<count>", "--iterations", "and at least so many times each (default 10; of plans 2)"}},
       .takes_several = true};
   return kCommand;
 }
@@ -187,7 +187,7 @@ const FriendlyCommand& describe_report() { return command(); }
 int run_report(Words words) {
   const bool builds = std::ranges::any_of(words, [](const std::string& word) { return word.ends_with(".onnx"); });
   std::vector<std::string> defaults{"--duration=1"};
-  if (!builds) defaults = {"--duration=0.02", "--iterations=3", "--warmUp=20"};
+  if (!builds) defaults = {"--duration=0.02", "--iterations=2", "--warmUp=20"};
   return run_friendly(command(), words, defaults, report);
 }
 

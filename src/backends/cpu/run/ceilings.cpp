@@ -16,7 +16,9 @@ namespace {
 constexpr int kRounds = 5;
 constexpr int kIndependent = 12;  // sums in flight: more than latency times units on any processor so far
 constexpr int64_t kLoops = 200'000;
-constexpr size_t kCopied = size_t{128} << 20;  // by all workers together, source and destination apart
+constexpr int64_t kTileLoops = 25'000;             // of 64 cycles each
+constexpr size_t kShare = size_t{16} << 20;        // bytes that a worker copies
+constexpr size_t kLeastCopied = size_t{64} << 20;  // by all together: source and destination exceed a last-level cache
 
 using Work = std::function<void(int worker)>;
 
@@ -71,9 +73,9 @@ std::unique_ptr<Emitter> tile_loop() {
   });
 }
 
-double operations_per_second(const Emitter& code, double of_a_loop, int workers) {
+double operations_per_second(const Emitter& code, double of_a_loop, int workers, int64_t loops = kLoops) {
   const auto loop = code.entry<Loop>(0);
-  return of_a_loop * static_cast<double>(kLoops) * workers / best_seconds(workers, [&](int) { loop(kLoops); });
+  return of_a_loop * static_cast<double>(loops) * workers / best_seconds(workers, [&](int) { loop(loops); });
 }
 
 double flops_per_second(Isa isa, int workers) {
@@ -88,7 +90,7 @@ double flops_per_second(Isa isa, int workers) {
 double byte_operations_per_second(Isa isa, int workers) {
   if (isa == Isa::scalar) return 0;
   if (has_byte_tile_instructions() && has_byte_tiles(isa))
-    return operations_per_second(*tile_loop(), 2.0 * 4 * 16 * 16 * kTileRow, workers);
+    return operations_per_second(*tile_loop(), 2.0 * 4 * 16 * 16 * kTileRow, workers, kTileLoops);
   const bool dots = has_byte_dots(isa);
   const auto code = loop_of(isa, [&](Emitter& e, const Emitter::Vec& sum) {
     const Emitter::Vec factor = e.vec(kIndependent), product = e.vec(kIndependent + 1);
@@ -101,8 +103,9 @@ double byte_operations_per_second(Isa isa, int workers) {
 
 /// In memory as weights and activations have it; each worker's share is first written by itself.
 double bytes_per_second(Device& device, int workers) {
-  const Buffer from(device, kCopied), to(device, kCopied);
-  const size_t share = kCopied / static_cast<size_t>(workers);
+  const auto count = static_cast<size_t>(workers);
+  const size_t share = std::max(kShare, kLeastCopied / count);
+  const Buffer from(device, share * count), to(device, share * count);
   const auto part = [&](const Buffer& buffer, int worker) {
     return static_cast<std::byte*>(buffer.data()) + static_cast<size_t>(worker) * share;
   };
