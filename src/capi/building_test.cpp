@@ -275,7 +275,15 @@ TEST(Plans, TellTheirLayers) {
   EXPECT_EQ(info.profiles, 1U);
   EXPECT_TRUE(info.refittable && info.has_weights);
   EXPECT_GE(info.weight_bytes, 12 * 4);
-  EXPECT_GT(info.file_bytes, info.weight_bytes);
+  const void* bytes = nullptr;
+  size_t size = 0;
+  must(hone_plan_bytes(plan.get(), &bytes, &size));
+  EXPECT_EQ(info.file_bytes, static_cast<int64_t>(size));
+  const auto read = make<hone_plan>(hone_plan_create_from_memory, bytes, size);
+  hone_plan_info again{};
+  again.size = sizeof again;
+  must(hone_plan_describe(read.get(), &again));
+  EXPECT_EQ(again.file_bytes, info.file_bytes);
 
   std::set<std::string> nodes;
   for (size_t i = 0; i < hone_plan_layers(plan.get(), 0); ++i) {

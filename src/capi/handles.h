@@ -25,13 +25,14 @@ struct hone_device : hone::capi::Handle<hone::capi::Kind::device>, hone::OpenDev
 };
 
 struct hone_plan : hone::capi::Handle<hone::capi::Kind::plan> {
-  hone_plan(hone::Plan made) : plan(std::make_shared<const hone::Plan>(std::move(made))) {}
+  hone_plan(hone::Plan made, size_t read = 0)
+      : plan(std::make_shared<const hone::Plan>(std::move(made))), file_bytes(static_cast<int64_t>(read)) {}
   hone_plan(std::shared_ptr<const hone::Plan> shared) : plan(std::move(shared)) {}
   std::shared_ptr<const hone::Plan> plan;
   mutable std::once_flag json_made, bytes_made, size_found;
   mutable std::string json;
-  mutable hone::Blob bytes;  // of the file
-  mutable int64_t file_bytes = 0;
+  mutable hone::Blob bytes;        // of the file
+  mutable int64_t file_bytes = 0;  // of a plan that was read: as many as it was; else 0 until somebody asks
   std::shared_ptr<hone::capi::Texts> texts = std::make_shared<hone::capi::Texts>();
 };
 struct hone_engine : hone::capi::Handle<hone::capi::Kind::engine> {

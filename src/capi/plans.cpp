@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The C interface's plans and engines.
+#include <filesystem>
+
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/load.h"
@@ -18,7 +20,11 @@ hone_status hone_plan_create_from_file(const char* path, hone_plan** plan) {
     require(path, "path");
     require(plan, "plan");
     hone::with_note([&] { return fmt::format("loading the plan {}", path); },
-                    [&] { *plan = new hone_plan(hone::load_plan_file(path)); });
+                    [&] {
+                      std::error_code unknown;
+                      const std::uintmax_t size = std::filesystem::file_size(path, unknown);
+                      *plan = new hone_plan(hone::load_plan_file(path), unknown ? 0 : size);
+                    });
   });
 }
 
@@ -28,7 +34,7 @@ hone_status hone_plan_create_from_memory(const void* bytes, size_t size, hone_pl
     require(plan, "plan");
     const std::span<const std::byte> view(static_cast<const std::byte*>(bytes), size);
     const bool aligned = reinterpret_cast<uintptr_t>(bytes) % hone::kAlignment == 0;
-    *plan = new hone_plan(hone::load_plan(aligned ? hone::Blob(nullptr, view) : hone::Blob::copy(view)));
+    *plan = new hone_plan(hone::load_plan(aligned ? hone::Blob(nullptr, view) : hone::Blob::copy(view)), size);
   });
 }
 

@@ -59,10 +59,8 @@ GlooGroup::GlooGroup(const Rank& rank, const GlooOptions& options)
 
 GlooGroup::~GlooGroup() {
   for (const auto& [ranks, mesh] : meshes_) {
-    if (failure_)
-      keep(mesh.mesh);
-    else
-      gloo_library().close(mesh.mesh);
+    if (failure_) keep(mesh.mesh);
+    else gloo_library().close(mesh.mesh);
   }
 }
 

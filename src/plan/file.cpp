@@ -8,7 +8,11 @@
 //  16  u64 bytes of the manifest, u64 XXH3 of the manifest
 //  32  u64 bytes of the file, u64 XXH3 of bytes 0..39
 //  48  manifest; then each section at the next multiple of 64, zeros between
+#include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <map>
+#include <thread>
 
 #include "base/checked.h"
 #include "base/file.h"
@@ -23,6 +27,7 @@ namespace {
 constexpr char kMagic[8] = {'H', 'O', 'N', 'E', 'P', 'L', 'A', 'N'};
 constexpr uint32_t kFormat = 1;
 constexpr size_t kHeaderBytes = 48, kHashedHeader = 40;
+constexpr size_t kPaysThreads = size_t{16} << 20;
 
 struct Header {
   char magic[8];
@@ -63,6 +68,22 @@ void require_zeros(std::span<const std::byte> bytes) {
     if (b != std::byte{0}) damaged("there is data between its sections");
 }
 
+/// On every core where that pays: one core hashes more slowly than memory can be read.
+void require_hashes(const std::vector<Section>& sections, std::span<const std::byte> bytes) {
+  std::atomic<size_t> next = 0, altered = sections.size();
+  const auto check = [&] {
+    for (size_t i = next++; i < sections.size(); i = next++)
+      if (hash64(bytes.subspan(sections[i].offset, sections[i].bytes)) != sections[i].hash) altered = i;
+  };
+  {
+    const size_t cores = bytes.size() < kPaysThreads ? 0 : std::thread::hardware_concurrency();
+    std::vector<std::jthread> threads;
+    for (size_t i = 1; i < std::min(cores, sections.size()); ++i) threads.emplace_back(check);
+    check();
+  }
+  if (altered < sections.size()) damaged(fmt::format("section {} does not match its checksum", altered.load()));
+}
+
 std::vector<Section> read_sections(const Json& manifest, std::span<const std::byte> bytes, uint64_t end) {
   std::vector<Section> sections;
   for (const Json& row : list_member(manifest, "sections")) {
@@ -74,12 +95,11 @@ std::vector<Section> read_sections(const Json& manifest, std::span<const std::by
         section.offset > bytes.size() || section.bytes > bytes.size() - section.offset)
       damaged(fmt::format("section {} lies outside its place", sections.size()));
     require_zeros(bytes.subspan(end, section.offset - end));
-    if (hash64(bytes.subspan(section.offset, section.bytes)) != section.hash)
-      damaged(fmt::format("section {} does not match its checksum", sections.size()));
     end = section.offset + section.bytes;
     sections.push_back(section);
   }
   if (end != bytes.size()) damaged("there is data behind its last section");
+  require_hashes(sections, bytes);
   return sections;
 }
 
@@ -87,28 +107,33 @@ std::vector<Section> read_sections(const Json& manifest, std::span<const std::by
 class SectionWriter {
  public:
   int64_t add(const Blob& blob) {
-    const auto [at, fresh] = known_.try_emplace(hash_hex(blob.bytes()), static_cast<int64_t>(blobs_.size()));
-    if (fresh) blobs_.push_back(blob);
-    return at->second;
+    const uint64_t hash = hash64(blob.bytes());
+    for (auto [at, end] = known_.equal_range(hash); at != end; ++at)
+      if (std::ranges::equal(blobs_[at->second].bytes(), blob.bytes())) return static_cast<int64_t>(at->second);
+    known_.emplace(hash, blobs_.size());
+    blobs_.push_back(blob);
+    hashes_.push_back(hash);
+    return static_cast<int64_t>(blobs_.size()) - 1;
   }
   const std::vector<Blob>& blobs() const { return blobs_; }
+  const std::vector<uint64_t>& hashes() const { return hashes_; }
 
  private:
-  std::map<std::string, int64_t> known_;
+  std::multimap<uint64_t, size_t> known_;
   std::vector<Blob> blobs_;
+  std::vector<uint64_t> hashes_;
 };
 
 /// The table's size changes the offsets, which change the table's text: repeat until the length settles.
-std::string manifest_text(Json manifest, const std::vector<Blob>& blobs) {
-  std::vector<uint64_t> hashes;
-  for (const Blob& blob : blobs) hashes.push_back(hash64(blob.bytes()));
+std::string manifest_text(Json manifest, const SectionWriter& sections) {
+  const std::vector<Blob>& blobs = sections.blobs();
   size_t guess = 0;
   while (true) {
     Json table = Json::array();
     uint64_t end = kHeaderBytes + guess;
     for (size_t i = 0; i < blobs.size(); ++i) {
       const uint64_t offset = static_cast<uint64_t>(round_up(static_cast<int64_t>(end), kAlignment));
-      table.push_back({offset, static_cast<uint64_t>(blobs[i].size()), hashes[i]});
+      table.push_back({offset, static_cast<uint64_t>(blobs[i].size()), sections.hashes()[i]});
       end = offset + blobs[i].size();
     }
     manifest["sections"] = std::move(table);
@@ -145,7 +170,7 @@ void compose(const Plan& plan, FileImage& image) {
   SectionWriter sections;
   Json manifest = manifest_of(plan, [&](const Blob& blob) { return sections.add(blob); });
   image.blobs = sections.blobs();
-  image.manifest = manifest_text(std::move(manifest), image.blobs);
+  image.manifest = manifest_text(std::move(manifest), sections);
   image.pieces = {std::as_bytes(std::span(&image.header, 1)), std::as_bytes(std::span(image.manifest))};
   uint64_t end = kHeaderBytes + image.manifest.size();
   for (const Blob& blob : image.blobs) {

@@ -47,7 +47,9 @@ hone_status hone_plan_describe(const hone_plan* plan, hone_plan_info* info) {
   return guarded([&] {
     require(plan, "plan");
     const hone::Plan& of = *plan->plan;
-    std::call_once(plan->size_found, [&] { plan->file_bytes = static_cast<int64_t>(hone::plan_file_bytes(of)); });
+    std::call_once(plan->size_found, [&] {
+      if (plan->file_bytes == 0) plan->file_bytes = static_cast<int64_t>(hone::plan_file_bytes(of));
+    });
     fill(info, "info",
          hone_plan_info{.version = of.meta.hone_version.c_str(),
                         .device_kind = of.meta.backend.c_str(),
