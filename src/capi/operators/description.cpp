@@ -44,6 +44,7 @@ AttrValue value_of(const hone_attribute& given) {
       return texts;
     }
     case HONE_ATTRIBUTE_TENSOR: require(given.tensor, "a default"); return given.tensor->tensor;
+    case HONE_ATTRIBUTE_NETWORK: throw ArgumentError("a network is no attribute of an operator of one's own");
   }
   throw ArgumentError(fmt::format("there is no kind of attribute {}", static_cast<int>(given.kind)));
 }
