@@ -65,6 +65,15 @@ std::string extent(const Measurement& measured, const LayerProfile& profile) {
                      seconds, measured.warm_up, profile.iterations());
 }
 
+/// The engine is warm, and a round begins while time is left: less one query, the rounds take as long as asked and no round more.
+PerfOptions rounds_of(const PerfOptions& queries, std::span<const Trace> timed) {
+  PerfOptions rounds = queries;
+  rounds.warm_up_ms = 0;
+  if (rounds.duration_s > 0 && !timed.empty())
+    rounds.duration_s = std::max(0.0, rounds.duration_s - timed.back().latency() / 1000);
+  return rounds;
+}
+
 Facts facts_of(const Session& session, const Measurement& measured, const LayerProfile& profile) {
   const hone_plan_info meta = info_of(session.plan());
   const std::vector<Trace> timed(measured.timed().begin(), measured.timed().end());
@@ -106,9 +115,7 @@ EngineRows measure(const FriendlyLine& line, const std::string& file, std::optio
   Inference inference(session, options, voices);
   inference.set_up();
   const Measurement measured = inference.measure_all();
-  PerfOptions warm = options.perf;
-  warm.warm_up_ms = 0;
-  const LayerProfile profile = inference.profile_layers({}, warm);
+  const LayerProfile profile = inference.profile_layers({}, rounds_of(options.perf, measured.timed()));
   if (!ceilings) ceilings = ceilings_of(session.device());
   EngineRows engine =
       read_engine(std::filesystem::path(file).filename(),
@@ -187,7 +194,7 @@ const FriendlyCommand& describe_report() { return command(); }
 int run_report(Words words) {
   const bool builds = std::ranges::any_of(words, [](const std::string& word) { return word.ends_with(".onnx"); });
   std::vector<std::string> defaults{"--duration=1"};
-  if (!builds) defaults = {"--duration=0.02", "--iterations=2", "--warmUp=20"};
+  if (!builds) defaults = {"--duration=0.02", "--iterations=2", "--warmUp=5"};
   return run_friendly(command(), words, defaults, report);
 }
 
