@@ -26,18 +26,20 @@ struct hone_device : hone::capi::Handle<hone::capi::Kind::device>, hone::OpenDev
 
 struct hone_plan : hone::capi::Handle<hone::capi::Kind::plan> {
   hone_plan(hone::Plan made, size_t read = 0)
-      : plan(std::make_shared<const hone::Plan>(std::move(made))), file_bytes(static_cast<int64_t>(read)) {}
-  hone_plan(std::shared_ptr<const hone::Plan> shared) : plan(std::move(shared)) {}
+      : plan(std::make_shared<const hone::Plan>(std::move(made))), bytes_read(static_cast<int64_t>(read)) {}
+  hone_plan(std::shared_ptr<const hone::Plan> shared, int64_t read) : plan(std::move(shared)), bytes_read(read) {}
   std::shared_ptr<const hone::Plan> plan;
   mutable std::once_flag json_made, bytes_made, size_found;
   mutable std::string json;
   mutable hone::Blob bytes;        // of the file
-  mutable int64_t file_bytes = 0;  // of a plan that was read: as many as it was; else 0 until somebody asks
+  const int64_t bytes_read = 0;    // of a plan that was not read: 0
+  mutable int64_t file_bytes = 0;  // until somebody asks
   std::shared_ptr<hone::capi::Texts> texts = std::make_shared<hone::capi::Texts>();
 };
 struct hone_engine : hone::capi::Handle<hone::capi::Kind::engine> {
-  hone_engine(std::shared_ptr<const hone::Engine> loaded) : engine(std::move(loaded)) {}
+  hone_engine(std::shared_ptr<const hone::Engine> loaded, int64_t read) : engine(std::move(loaded)), bytes_read(read) {}
   std::shared_ptr<const hone::Engine> engine;
+  const int64_t bytes_read;  // of the file where the engine's plan is as it was there, but for refits; else 0
 };
 struct hone_value : hone::capi::Handle<hone::capi::Kind::value> {
   hone_value(hone::Tensor contents) : tensor(std::move(contents)) {}

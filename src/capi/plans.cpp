@@ -76,7 +76,8 @@ hone_status hone_plan_create_from_engine(const hone_engine* engine, hone_plan** 
   return guarded([&] {
     require(engine, "engine");
     require(plan, "plan");
-    *plan = new hone_plan(std::shared_ptr<const hone::Plan>(engine->engine, &engine->engine->plan()));
+    *plan =
+        new hone_plan(std::shared_ptr<const hone::Plan>(engine->engine, &engine->engine->plan()), engine->bytes_read);
   });
 }
 
@@ -129,8 +130,10 @@ hone_status hone_engine_create(const hone_plan* plan, const hone_device* device,
     require(device, "device");
     require(engine, "engine");
     const hone::Logger logger = hone::capi::logger_for(log);
+    const bool as_in_file = plan->plan->weights == hone::WeightStorage::everywhere && !plan->plan->portable;
     hone::capi::on_cores(*device->device, [&] {
-      *engine = new hone_engine(hone::capi::load_engine(*plan->plan, *device, logger, hone::capi::program_operators()));
+      *engine = new hone_engine(hone::capi::load_engine(*plan->plan, *device, logger, hone::capi::program_operators()),
+                                as_in_file ? plan->bytes_read : 0);
     });
   });
 }

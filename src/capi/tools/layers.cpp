@@ -48,7 +48,7 @@ hone_status hone_plan_describe(const hone_plan* plan, hone_plan_info* info) {
     require(plan, "plan");
     const hone::Plan& of = *plan->plan;
     std::call_once(plan->size_found, [&] {
-      if (plan->file_bytes == 0) plan->file_bytes = static_cast<int64_t>(hone::plan_file_bytes(of));
+      plan->file_bytes = plan->bytes_read != 0 ? plan->bytes_read : static_cast<int64_t>(hone::plan_file_bytes(of));
     });
     fill(info, "info",
          hone_plan_info{.version = of.meta.hone_version.c_str(),
