@@ -284,6 +284,12 @@ TEST(Plans, TellTheirLayers) {
   again.size = sizeof again;
   must(hone_plan_describe(read.get(), &again));
   EXPECT_EQ(again.file_bytes, info.file_bytes);
+  const auto engine = make<hone_engine>(hone_engine_create, read.get(), device.get(), nullptr);
+  const auto running = make<hone_plan>(hone_plan_create_from_engine, engine.get());
+  must(hone_plan_describe(running.get(), &again));
+  EXPECT_EQ(again.file_bytes, info.file_bytes);
+  must(hone_plan_bytes(running.get(), &bytes, &size));
+  EXPECT_EQ(again.file_bytes, static_cast<int64_t>(size));
 
   std::set<std::string> nodes;
   for (size_t i = 0; i < hone_plan_layers(plan.get(), 0); ++i) {
