@@ -3,6 +3,7 @@
 
 import pathlib
 import re
+import tempfile
 
 import materialise
 import numpy as np
@@ -70,8 +71,8 @@ def quantized(name, kind, folder):
     """The file NAME.KIND.onnx in the folder, made when it is not there."""
     target = pathlib.Path(folder) / f"{name}.{kind}.onnx"
     if not target.exists():
-        prepared = prepare(materialise.materialise(name, folder), target.with_suffix(".prepared"))
-        quantize(name, prepared, kind, target.with_suffix(".partial"))
-        prepared.unlink()
-        target.with_suffix(".partial").rename(target)
+        source = materialise.materialise(name, folder)
+        with tempfile.TemporaryDirectory(dir=folder) as own:  # another process may make the same
+            prepared = prepare(source, pathlib.Path(own) / "prepared.onnx")
+            quantize(name, prepared, kind, pathlib.Path(own) / target.name).rename(target)
     return target

@@ -3,10 +3,16 @@
 """Run clang-tidy on every source file of src/, in packs (packs.py): what it does to a header it then does once a pack.
 
     tidy.py FOLDER JOBS       FOLDER was configured by CMake (its compile_commands.json says how files are compiled)
+
+A pack that passed is read again only when something that it reads has changed: ~/.cache/hone/lint holds a file for each such
+pack, named by the hash of all that it was made of.
 """
 
 import concurrent.futures
+import functools
+import hashlib
 import json
+import os
 import pathlib
 import shlex
 import subprocess
@@ -19,6 +25,8 @@ ROOT = packs.ROOT
 GROUPS = ["backends/cpu", "backends/cuda", "ops", "passes", "onnx", "tools", "triton", ""]
 # One instruction set of Highway's is enough to read.
 MORE = ["-std=c++20", "-DHWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX2|HWY_AVX3|HWY_AVX3_DL)"]
+VERSION = subprocess.run(["clang-tidy", "--version"], stdout=subprocess.PIPE, text=True).stdout
+PASSED = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "hone" / "lint"
 
 
 def flags_of(commands):
@@ -32,6 +40,21 @@ def flags_of(commands):
             elif word == "-isystem":
                 found[word + following] = None
     return list(found)
+
+
+@functools.cache
+def content(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+
+def made_of(pack, flags):
+    """The hash of what clang-tidy's word on a pack depends on, wherever the tree lies; None where its headers cannot be found."""
+    rule = subprocess.run(["c++", "-M", *flags, pack], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if rule.returncode != 0:
+        return None
+    read = rule.stdout.replace("\\\n", " ").split()[2:]  # behind the target and the pack itself
+    told = [content(ROOT / ".clang-tidy"), content(__file__), VERSION, *flags, pack.read_text(), *read, *map(content, read)]
+    return hashlib.sha256("\n".join(told).replace(str(ROOT), "").encode()).hexdigest()
 
 
 def main(folder, jobs):
@@ -51,18 +74,29 @@ def main(folder, jobs):
             tasks.append((sum(path.stat().st_size for path in pack), file))
 
     def run(task):
-        return subprocess.run(["clang-tidy", "--quiet", "--config-file", ROOT / ".clang-tidy",
-                               "--checks=-bugprone-suspicious-include",
-                               f"--header-filter=^{ROOT}/(src|include)/", task[1], "--", *flags],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        """What clang-tidy finds in a pack; None where the same has passed before."""
+        mark = made_of(task[1], flags)
+        if mark and (PASSED / mark).exists():
+            return None
+        result = subprocess.run(["clang-tidy", "--quiet", "--config-file", ROOT / ".clang-tidy",
+                                 "--checks=-bugprone-suspicious-include",
+                                 f"--header-filter=^{ROOT}/(src|include)/", task[1], "--", *flags],
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if mark and result.returncode == 0:
+            (PASSED / mark).touch()
+        return result
 
-    bad = False
+    bad, unchanged = False, 0
+    PASSED.mkdir(parents=True, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(int(jobs)) as pool:
         for result in pool.map(run, sorted(tasks, reverse=True)):  # the longest first
+            if result is None:
+                unchanged += 1
+                continue
             bad |= result.returncode != 0
             sys.stdout.write(result.stdout)
             sys.stdout.flush()
-    print(f"clang-tidy: {len(sources)} files in {len(tasks)} packs")
+    print(f"clang-tidy: {len(sources)} files in {len(tasks)} packs, {unchanged} of them unchanged since they passed")
     return bad
 
 

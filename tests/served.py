@@ -181,3 +181,12 @@ def statistics(client, model):
     """(requests answered, inferences made) of a model, over gRPC."""
     (stats,) = client.get_inference_statistics(model).model_stats
     return stats.inference_count, stats.execution_count
+
+
+def counted(client, model, answers):
+    """The same once they tell of so many answers: the server counts one after it was given."""
+    for _ in range(100):
+        if (found := statistics(client, model))[0] >= answers:
+            break
+        time.sleep(0.05)
+    return found

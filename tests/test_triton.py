@@ -17,7 +17,7 @@ import served
 import tiny
 from conftest import BIN, Program
 from onnx import TensorProto, helper
-from served import EXPLICIT, Server, infer, place, ranges, run, shelf, statistics  # noqa: F401
+from served import EXPLICIT, Server, counted, infer, place, ranges, run, shelf  # noqa: F401
 
 if served.MISSING:
     pytest.skip(served.MISSING, allow_module_level=True)
@@ -211,17 +211,13 @@ def test_eight_clients_share_inferences_and_each_gets_its_own_answer(shelf, plan
                 wrong.append((number, i))
 
     infer(client, "weighty.hone", {"x": np.zeros((1, 64), np.float32)})
-    before = statistics(client, "weighty.hone")
+    before = counted(client, "weighty.hone", 1)
     askers = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
     for asker in askers:
         asker.start()
     for asker in askers:
         asker.join()
-    for _ in range(100):  # the server counts an answer after it was given
-        answered, executed = (now - then for now, then in zip(statistics(client, "weighty.hone"), before))
-        if answered == 8 * requests:
-            break
-        time.sleep(0.05)
+    answered, executed = (now - then for now, then in zip(counted(client, "weighty.hone", before[0] + 8 * requests), before))
     print(f"{answered} requests in {executed} inferences, p50 {np.percentile(times, 50) * 1e3:.1f} ms, p99 {np.percentile(times, 99) * 1e3:.1f} ms")
     assert not wrong and answered == 8 * requests
     assert executed < 0.5 * answered

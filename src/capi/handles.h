@@ -32,7 +32,7 @@ struct hone_plan : hone::capi::Handle<hone::capi::Kind::plan> {
   mutable std::once_flag json_made, bytes_made, size_found;
   mutable std::string json;
   mutable hone::Blob bytes;        // of the file
-  const int64_t bytes_read = 0;    // of a plan that was not read: 0
+  const int64_t bytes_read;        // of a plan that was not read: 0
   mutable int64_t file_bytes = 0;  // until somebody asks
   std::shared_ptr<hone::capi::Texts> texts = std::make_shared<hone::capi::Texts>();
 };

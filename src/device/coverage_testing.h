@@ -16,8 +16,8 @@ namespace hone {
 
 using Takes = std::function<bool(const RegionSample&, DType)>;
 
-inline Rows regions_left(std::initializer_list<DType> dtypes, const Takes& takes) {
-  Rows rows;
+inline NamedRows regions_left(std::initializer_list<DType> dtypes, const Takes& takes) {
+  NamedRows rows;
   for (const RegionSample& sample : region_samples())
     for (const DType dtype : dtypes) {
       if (takes(sample, dtype)) continue;
@@ -28,14 +28,14 @@ inline Rows regions_left(std::initializer_list<DType> dtypes, const Takes& takes
 }
 
 /// Whether a row of the file has the region in this type.
-inline bool is_left(const Rows& rows, const RegionSample& sample, DType dtype) {
+inline bool is_left(const NamedRows& rows, const RegionSample& sample, DType dtype) {
   const auto row = rows.find(sample.name);
   return row != rows.end() &&
          (" " + row->second + " ").find(" " + std::string(name_of(dtype)) + " ") != std::string::npos;
 }
 
 /// `test` is the program and its filter.
-inline void expect_regions_left(const std::string& path, const Rows& now, const std::string& test) {
+inline void expect_regions_left(const std::string& path, const NamedRows& now, const std::string& test) {
   if (renewed(path, "Regions of tests/regions that no family takes, with the types in which none does.", now)) return;
   EXPECT_THAT(now, testing::ContainerEq(read_rows(path)))
       << "a family takes more or less of tests/regions than it did; if that is meant, HONE_TEST_RENEW=1 " << test

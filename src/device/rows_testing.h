@@ -12,10 +12,10 @@
 
 namespace hone {
 
-using Rows = std::map<std::string, std::string, std::less<>>;
+using NamedRows = std::map<std::string, std::string, std::less<>>;
 
-inline Rows read_rows(const std::string& path) {
-  Rows rows;
+inline NamedRows read_rows(const std::string& path) {
+  NamedRows rows;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const size_t space = line.find(' ');
@@ -25,7 +25,7 @@ inline Rows read_rows(const std::string& path) {
 }
 
 /// Whether the file was to be written anew, and is.
-inline bool renewed(const std::string& path, std::string_view title, const Rows& rows) {
+inline bool renewed(const std::string& path, std::string_view title, const NamedRows& rows) {
   if (std::getenv("HONE_TEST_RENEW") == nullptr) return false;
   std::ofstream file(path);
   file << "# " << title << " The test that reads this file says how to renew it.\n";

@@ -17,10 +17,10 @@ inline std::string version_row(int version, std::string_view given) {
 }
 
 /// `test` is the program and its filter.
-inline void expect_versions(const std::string& path, const Rows& now, const std::string& test) {
+inline void expect_versions(const std::string& path, const NamedRows& now, const std::string& test) {
   if (renewed(path, "Version of each family of kernels, and a hash of what it gives for tests/regions.", now)) return;
   const std::string renew = "; then HONE_TEST_RENEW=1 " + test + " writes " + path + " anew";
-  Rows then = read_rows(path);
+  NamedRows then = read_rows(path);
   const auto version = [](const std::string& row) { return row.substr(0, row.find(' ')); };
   for (const auto& [name, row] : now) {
     const std::string& known = then[name];

@@ -38,11 +38,11 @@ class Heart {
 
  private:
   void run() {
-    constexpr auto kPause = std::chrono::milliseconds(100);
+    constexpr auto kInterval = std::chrono::milliseconds(100);
     std::unique_lock lock(mutex_);
     try {
       for (;;) {
-        changed_.wait_for(lock, kPause, [this] { return beat_ != works; });
+        changed_.wait_for(lock, kInterval, [this] { return beat_ != works; });
         const Beat beat = beat_;
         lock.unlock();
         beats_ = group_.exchange(uint64_t{beat});

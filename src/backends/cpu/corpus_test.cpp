@@ -95,7 +95,7 @@ TEST(CpuCorpus, TakesTheRegionsThatItTook) {
     problem.allowed.bf16 = true;
     return !offers_of(problem, "").empty();
   };
-  const Rows left = regions_left({DType::f32, DType::bf16}, takes);
+  const NamedRows left = regions_left({DType::f32, DType::bf16}, takes);
   unsetenv("HONE_CPU_BF16");
   expect_regions_left("src/backends/cpu/regions_left.txt", left,
                       "hone_cpu_corpus_test --gtest_filter='CpuCorpus.TakesTheRegionsThatItTook'");

@@ -11,8 +11,8 @@ namespace hone::cpu {
 namespace {
 
 /// For a processor with everything, whatever runs the test.
-Rows compiled_samples() {
-  Rows texts;
+NamedRows compiled_samples() {
+  NamedRows texts;
   setenv("HONE_CPU_BF16", "emulated", 1);
   const DeviceInfo device{
       .name = "none", .architecture = "avx512", .workers = 2, .bf16_matmuls = true, .byte_dots = true};
@@ -36,7 +36,7 @@ Rows compiled_samples() {
 
 TEST(CpuVersions, GoUpWithWhatIsCompiled) {
   const auto texts = compiled_samples();
-  Rows now;
+  NamedRows now;
   for (const CpuTactic* family : cpu_tactics()) {
     const auto text = texts.find(family->name);
     ASSERT_NE(text, texts.end()) << "no sample is for " << family->name;

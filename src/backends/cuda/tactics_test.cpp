@@ -268,7 +268,7 @@ TEST_P(CudaTactics, AgreeWithTheMeaningOfTheRegion) {
   if (source == &cudnn_source() && !cudnn_library().found()) GTEST_SKIP() << cudnn_library().missing;
   if (source == &cublaslt_source() && !cublaslt_library().found()) GTEST_SKIP() << cublaslt_library().missing;
   static CudaDevice device(0);
-  static const Rows left = read_rows("src/backends/cuda/regions_left.txt");
+  static const NamedRows left = read_rows("src/backends/cuda/regions_left.txt");
   const Graph symbolic = sample.graph(dtype);
   const bool certain = source == &cuda::source() ? !is_left(left, sample, dtype)
                                                  : source == &cublaslt_source() && is_batched_matmul(symbolic);

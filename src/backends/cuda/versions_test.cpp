@@ -21,8 +21,8 @@ std::string bare(std::string_view source) {
 }
 
 /// Everything that the families give for the samples, for one GPU.
-Rows generated_texts() {
-  Rows texts;
+NamedRows generated_texts() {
+  NamedRows texts;
   const DeviceInfo gpu{.name = "none", .architecture = "sm_90", .workers = 132};
   for (const RegionSample& sample : region_samples())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
@@ -45,7 +45,7 @@ Rows generated_texts() {
 TEST(CudaVersions, GoUpWithWhatIsGenerated) {
   const std::string prelude = bare(kernels::prelude);
   const auto texts = generated_texts();
-  Rows now;
+  NamedRows now;
   for (const CudaTactic* family : cuda_tactics()) {
     const auto text = texts.find(family->name);
     ASSERT_NE(text, texts.end()) << "no sample is for " << family->name;

@@ -103,8 +103,8 @@ ModelFace read_face(const std::string& path, const std::string& data_folder) {
   need_file(path);
   ModelFace face;
   face.path = path;
-  face.folder = data_folder.empty() ? std::filesystem::path(path).parent_path().string() : data_folder;
-  if (face.folder.empty()) face.folder = ".";
+  const std::string beside = std::filesystem::path(path).parent_path().string();
+  face.folder = !data_folder.empty() ? data_folder : beside.empty() ? "." : beside;
   try {
     face.file = MappedFile::open(path);
     face.bytes = Blob(face.file, face.file->bytes());

@@ -46,9 +46,7 @@ TEST(Yaml, WhatIsNoneOrTooMuchIsRefusedWithItsLine) {
   EXPECT_THAT(refusal(std::string(200, '[')), HasSubstr("nested deeper"));
   std::string bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n";
   for (char at = 'b'; at < 'k'; ++at)
-    bomb += std::string(1, at) + ": &" + at + " [*" + char(at - 1) + ", *" + char(at - 1) + ", *" + char(at - 1) +
-            ", *" + char(at - 1) + ", *" + char(at - 1) + ", *" + char(at - 1) + ", *" + char(at - 1) + ", *" +
-            char(at - 1) + "]\n";
+    bomb += fmt::format("{0}: &{0} [*{1}, *{1}, *{1}, *{1}, *{1}, *{1}, *{1}, *{1}]\n", at, static_cast<char>(at - 1));
   EXPECT_THAT(refusal(bomb), HasSubstr("more than"));
 }
 

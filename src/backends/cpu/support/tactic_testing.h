@@ -39,6 +39,15 @@ struct CheckOptions {
 
 namespace check {
 
+/// Each tactic is run by its own team and by one of the other size, so two are enough where everything takes its time.
+inline std::vector<int> teams() {
+#ifdef __SANITIZE_ADDRESS__
+  return {2};
+#else
+  return {1, 2};
+#endif
+}
+
 inline std::vector<Isa> isas() {
   std::vector<Isa> result{Isa::scalar};
   for (const Isa isa : {Isa::avx2, Isa::avx512})
@@ -219,7 +228,7 @@ inline int check_tactics(const Graph& symbolic, std::string_view family, const C
   const bool emulates = options.rounds || options.emulates;
   if (emulates) setenv("HONE_CPU_BF16", "emulated", 1);
   for (const Isa isa : check::isas())
-    for (const int workers : {1, 2}) {
+    for (const int workers : check::teams()) {
       CpuDevice device({.workers = workers, .isa = isa}), other({.workers = 3 - workers, .isa = isa});
       Problem problem = make_problem(symbolic, options.tuned, device.info());
       problem.allowed.bf16 = options.rounds, problem.allowed.f16 = options.halves, problem.allowed.tf32 = options.tf32;
