@@ -248,7 +248,8 @@ class Former {
   /// Takes the addition of a constant to the last node's result in, which no weights of the anchor can.
   void add_bias(std::vector<Node*>& nodes) const {
     Node* next = reader_of(*nodes.back());
-    if (next != nullptr && next->is(ops::add) && computes_in(*next, DType::f32) && reads_constant(*next))
+    if (next != nullptr && next->is(ops::add) && computes_in(*next, nodes.back()->output()->type.dtype) &&
+        reads_constant(*next))
       nodes.push_back(next);
   }
 

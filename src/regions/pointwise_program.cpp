@@ -85,7 +85,7 @@ class Builder {
   }
 
   int quantized(const Node& node, const ByteScale& scale) {
-    const int quotient = call(ExprKind::divide, value(node.input(0)), number(scale.scale));
+    const int quotient = divided(value(node.input(0)), scale.scale);
     int result = call(ExprKind::round_even, quotient);
     if (scale.zero != 0) result = call(ExprKind::add, result, number(scale.zero));
     if (region_.outputs()[0] == node.output()) return result;
@@ -93,6 +93,13 @@ class Builder {
     const int high = call(ExprKind::minimum, result, number(is_signed ? 127 : 255)),
               bounded = call(ExprKind::maximum, high, number(is_signed ? -128 : 0));
     return call(ExprKind::select, call(ExprKind::is_nan, result), number(0), bounded);
+  }
+
+  /// By a power of two a product says the same, and is many times as fast.
+  int divided(int x, double divisor) {
+    int exponent = 0;
+    const bool exact = std::frexp(divisor, &exponent) == 0.5 && std::abs(exponent) < 100;
+    return exact ? call(ExprKind::multiply, x, number(1 / divisor)) : call(ExprKind::divide, x, number(divisor));
   }
 
   int power(int base, int exponent) {

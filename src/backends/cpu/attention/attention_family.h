@@ -34,8 +34,8 @@ struct AttentionFamilyOf {
 
  protected:
   static void offer(std::string_view name, const Problem& problem, std::span<const Block> blocks, Candidates& out) {
-    const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear);
-    for (const Block& block : blocks) out.offer({"cpu", std::string(name), write_fields(block), in, {Layout::linear}});
+    const std::vector<Layout> in(problem.region.inputs().size(), Layout::linear), result(1, Layout::linear);
+    for (const Block& block : blocks) out.offer({"cpu", std::string(name), write_fields(block), in, result});
   }
 };
 

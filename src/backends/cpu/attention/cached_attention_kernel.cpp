@@ -8,12 +8,12 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/attention/cached_attention_kernel.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target:
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
 #include <limits>
 
+#include "backends/cpu/support/exp-inl.h"
 #include "backends/cpu/support/lanes-inl.h"
 #include "backends/cpu/support/targets.h"
 
@@ -147,12 +147,11 @@ HWY_INLINE float weigh(Pass& pass, int64_t r, int64_t key, int64_t count, const 
   const V from = hn::Set(d, std::max(top, kLowest));
   V total = hn::Zero(d);
   for (int64_t i = 0; i < count; i += lanes) {
-    const V apart = hn::Sub(hn::Load(d, scores + i), from);
-    const V weight = hn::IfThenElse(hn::IsNaN(apart), apart, hn::Exp(d, apart));
+    const V weight = exp_below_zero(d, hn::Sub(hn::Load(d, scores + i), from));
     hn::Store(weight, d, scores + i);
     total = hn::Add(total, weight);
   }
-  const float factor = top == before ? 1 : hn::GetLane(hn::Exp(d, hn::Sub(hn::Set(d, before), from)));
+  const float factor = top == before ? 1 : hn::GetLane(exp_below_zero(d, hn::Sub(hn::Set(d, before), from)));
   pass.top[r] = top;
   pass.total[r] = pass.total[r] * factor + hn::GetLane(hn::SumOfLanes(d, total));
   return factor;

@@ -40,7 +40,10 @@ void Emitter::set_tail(int lanes) {
 }
 
 void Emitter::load_constant(const Vec& x, float value) {
-  const size_t offset = pooled(std::bit_cast<uint32_t>(value));
+  const auto bits = std::bit_cast<uint32_t>(value);
+  ++uses_[bits];
+  if (const auto kept = kept_.find(bits); kept != kept_.end()) return vmovaps(x, kept->second);
+  const size_t offset = pooled(bits);
   if (avx512()) {
     vbroadcastss(x, dword[rip + pool_ + static_cast<int>(offset)]);
   } else {
@@ -94,9 +97,18 @@ void Emitter::store_tail(const Xbyak::Address& to, const Vec& x, const Vec& mask
   vmaskmovps(to, mask, x);
 }
 
-Xbyak::Address Emitter::constant(float value) { return constant_bits(std::bit_cast<uint32_t>(value)); }
+Constant Emitter::constant(float value) { return constant_bits(std::bit_cast<uint32_t>(value)); }
 
-Xbyak::Address Emitter::constant_bits(uint32_t bits) { return at(pooled(bits), true); }
+Constant Emitter::constant_bits(uint32_t bits) {
+  ++uses_[bits];
+  const auto kept = kept_.find(bits);
+  return kept != kept_.end() ? Constant(kept->second) : Constant(at(pooled(bits), true));
+}
+
+void Emitter::keep(uint32_t bits, const Vec& x) {
+  load_constant(x, std::bit_cast<float>(bits));
+  kept_.insert_or_assign(bits, x);
+}
 
 Xbyak::Address Emitter::constant_lanes(const std::vector<uint32_t>& lanes) {
   HONE_ASSERT(static_cast<int>(lanes.size()) == this->lanes(), "{} lanes", lanes.size());

@@ -12,11 +12,26 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "backends/cpu/jit/isa.h"
 
 namespace hone::cpu {
+
+/// An operand that reads one value in every lane: memory behind the code, or the register that keeps it.
+class Constant {
+ public:
+  explicit Constant(const Xbyak::Address& memory) : place_(memory) {}
+  explicit Constant(const Xbyak::Xmm& kept) : place_(kept) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): instructions take it as the operand that it is
+  operator const Xbyak::Operand&() const {
+    return std::visit([](const auto& place) -> const Xbyak::Operand& { return place; }, place_);
+  }
+
+ private:
+  std::variant<Xbyak::Address, Xbyak::Xmm> place_;
+};
 
 class Emitter : public Xbyak::CodeGenerator {
  public:
@@ -50,9 +65,12 @@ class Emitter : public Xbyak::CodeGenerator {
   void load_tail(const Vec& x, const Xbyak::Address& from, const Vec& mask);
   void store_tail(const Xbyak::Address& to, const Vec& x, const Vec& mask);
 
-  /// Memory operand that reads `value` in every lane.
-  Xbyak::Address constant(float value);
-  Xbyak::Address constant_bits(uint32_t bits);
+  Constant constant(float value);
+  Constant constant_bits(uint32_t bits);
+  /// Loads a constant into a register that nothing else uses; what is emitted behind reads it there.
+  void keep(uint32_t bits, const Vec& x);
+  /// How often each constant was asked for.
+  const std::map<uint32_t, int>& uses() const { return uses_; }
   /// Memory operand of a vector with a number of its own in each lane.
   Xbyak::Address constant_lanes(const std::vector<uint32_t>& lanes);
 
@@ -75,6 +93,8 @@ class Emitter : public Xbyak::CodeGenerator {
   std::map<uint32_t, size_t> offsets_;  // constant bits → byte offset in the pool
   std::map<int, size_t> tail_masks_;    // tail lanes → byte offset in the pool (AVX2)
   std::map<std::vector<uint32_t>, size_t> lanes_;
+  std::map<uint32_t, int> uses_;
+  std::map<uint32_t, Vec> kept_;
 };
 
 }  // namespace hone::cpu

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "backends/cpu/learners/scores.h"
 #include "backends/cpu/learners/vector_sums.h"
@@ -88,6 +89,8 @@ class Vectors final : public CpuKernel {
       node.require(code_.a.size() == code_.b.size() &&
                    (code_.a.empty() || static_cast<int64_t>(code_.a.size()) >= code_.decisions));
     }
+    // A product of its own takes a load and a step for each part of the features, and its parts have to be added up.
+    few_ = code_.compare != Compare::rbf && code_.vectors * (code_.width / 8 + 12) < code_.width * code_.room() / 8;
     // Floats of a worker: what a row gives with each vector, twice where exponents are needed; then numbers in double.
     doubles_ = code_.decisions + code_.scores() + code_.classes() * (2 * code_.classes() + 1);
     bytes_ = round_up(
@@ -96,7 +99,9 @@ class Vectors final : public CpuKernel {
 
   bool serial() const override { return rows_.count < 2 || rows_.count * code_.vectors * code_.width < kSmallWork; }
   size_t workspace_bytes() const override { return static_cast<size_t>(workers_ * bytes_); }
-  size_t prepared_bytes() const override { return static_cast<size_t>(code_.width * code_.room()) * sizeof(float); }
+  size_t prepared_bytes() const override {
+    return few_ ? 0 : static_cast<size_t>(code_.width * code_.room()) * sizeof(float);
+  }
   void prepare(std::span<const void* const> constants, void* to) const override {
     const auto* vectors = static_cast<const float*>(constants[0]);
     auto* panel = static_cast<float*>(to);
@@ -111,16 +116,27 @@ class Vectors final : public CpuKernel {
     auto* decisions = reinterpret_cast<double*>(values + 2 * code_.room());
     for (int64_t row = share.begin; row < share.end; ++row) {
       compare(rows_.at(row, bindings), values, bindings);
+      if (code_.model == Model::linear_regressor && code_.transform == Transform::none) {
+        shift(row, values, bindings);
+        continue;
+      }
       decide(values, decisions, bindings);
-      finish(row, decisions, values, bindings);
+      finish(row, decisions, bindings);
     }
+    if (code_.transform == Transform::softmax)
+      soften(scores_.as<float>(bindings) + share.begin * code_.scores(), share.end - share.begin);
   }
 
  private:
   void compare(const float* x, float* values, const Bindings& bindings) const {
-    const auto* panel = static_cast<const float*>(bindings.constants[3]);
-    const auto by = code_.compare == Compare::rbf ? sums_.distances : sums_.products;
-    by(x, code_.width, panel, code_.room(), values);
+    if (few_) {
+      const auto* vectors = static_cast<const float*>(bindings.constants[0]);
+      for (int64_t v = 0; v < code_.vectors; ++v) values[v] = sums_.dot(x, vectors + v * code_.width, code_.width);
+    } else {
+      const auto* panel = static_cast<const float*>(bindings.constants[3]);
+      const auto by = code_.compare == Compare::rbf ? sums_.distances : sums_.products;
+      by(x, code_.width, panel, code_.room(), values);
+    }
     if (code_.compare == Compare::linear) return;
     const auto gamma = static_cast<float>(code_.compare == Compare::rbf ? -code_.gamma : code_.gamma);
     const auto offset = static_cast<float>(code_.compare == Compare::rbf ? 0 : code_.offset);
@@ -137,6 +153,13 @@ class Vectors final : public CpuKernel {
     power_(values, degrees, nullptr, values, code_.vectors);
   }
 
+  /// All that a linear regressor does to its sums.
+  void shift(int64_t row, const float* values, const Bindings& bindings) const {
+    const auto* bias = static_cast<const float*>(bindings.constants[2]);
+    float* to = scores_.as<float>(bindings) + row * code_.decisions;
+    for (int64_t k = 0; k < code_.decisions; ++k) to[k] = values[k] + bias[k];
+  }
+
   void decide(const float* values, double* decisions, const Bindings& bindings) const {
     const auto *weights = static_cast<const float*>(bindings.constants[1]),
                *bias = static_cast<const float*>(bindings.constants[2]);
@@ -145,30 +168,32 @@ class Vectors final : public CpuKernel {
           bias[k] + (code_.is_svm() ? sums_.dot(values, weights + k * code_.vectors, code_.vectors) : values[k]);
   }
 
-  /// Powers of all scores at once, in floats.
-  void soften(std::span<double> scores, float* powers) const {
-    const double top = *std::max_element(scores.begin(), scores.end());
-    const auto count = static_cast<int64_t>(scores.size());
-    std::fill_n(powers, round_up(count, 16), 0.0F);
-    for (size_t i = 0; i < scores.size(); ++i) powers[i] = static_cast<float>(scores[i] - top);
-    exp_(powers, nullptr, nullptr, powers, round_up(count, 16));
-    double sum = 0;
-    for (size_t i = 0; i < scores.size(); ++i) sum += powers[i];
-    for (size_t i = 0; i < scores.size(); ++i) scores[i] = powers[i] / sum;
+  /// Scores of rows, of which each has its largest taken off, become shares of 1: powers of many rows at once, in floats.
+  void soften(float* scores, int64_t rows) const {
+    constexpr int64_t kTogether = 64;
+    for (int64_t first = 0; first < rows; first += kTogether) {
+      float* row = scores + first * code_.scores();
+      const int64_t count = std::min(kTogether, rows - first);
+      exp_(row, nullptr, nullptr, row, count * code_.scores());
+      for (int64_t i = 0; i < count; ++i, row += code_.scores()) {
+        const double sum = std::accumulate(row, row + code_.scores(), 0.0);
+        for (int64_t k = 0; k < code_.scores(); ++k) row[k] = static_cast<float>(row[k] / sum);
+      }
+    }
   }
 
-  void finish(int64_t row, double* decisions, float* room, const Bindings& bindings) const {
+  void finish(int64_t row, double* decisions, const Bindings& bindings) const {
     double* scores = decisions + code_.decisions;
     const auto count = static_cast<size_t>(code_.scores());
     const int64_t winner = code_.model == Model::svm_classifier      ? judge_pairs(decisions, scores)
                            : code_.model == Model::linear_classifier ? judge(decisions, scores)
                                                                      : (std::copy_n(decisions, count, scores), 0);
     if (code_.one_class) scores[0] = scores[0] > 0 ? 1 : -1;
-    if (code_.transform == Transform::softmax && static_cast<int64_t>(count) <= code_.room())
-      soften({scores, count}, room);
+    double top = 0;
+    if (code_.transform == Transform::softmax) top = *std::max_element(scores, scores + count);
     else post_transform(transform_, {scores, count});
     float* to = scores_.as<float>(bindings) + row * code_.scores();
-    for (size_t i = 0; i < count; ++i) to[i] = static_cast<float>(scores[i]);
+    for (size_t i = 0; i < count; ++i) to[i] = static_cast<float>(scores[i] - top);
     if (labels_) labels_->as<int64_t>(bindings)[row] = code_.labels[static_cast<size_t>(winner)];
   }
 
@@ -206,6 +231,7 @@ class Vectors final : public CpuKernel {
   VectorSums sums_;
   BlockLoop exp_, tanh_, power_;
   std::string transform_;
+  bool few_ = false;
   int64_t workers_, doubles_ = 0, bytes_ = 0;
 };
 

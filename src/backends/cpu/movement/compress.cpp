@@ -6,7 +6,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "backends/cpu/movement/indices.h"
+#include "backends/cpu/support/node_code.h"
+#include "backends/cpu/support/number.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/movement/indices.h"
 #include "backends/cpu/support/node_code.h"
+#include "backends/cpu/support/number.h"
 #include "backends/cpu/support/row_walk.h"
 #include "ops/ops.h"
 
@@ -67,9 +68,26 @@ class GatherRows final : public ItemKernel {
     const std::byte* data = data_.as<std::byte>(bindings);
     std::byte* result = result_.as<std::byte>(bindings);
     const IndexReader index(indices_, bindings);
-    for (int64_t item = begin; item < end; ++item)
-      std::memcpy(result + item * row_, data + (item / count_ * n_ + index.inside(item % count_, n_)) * row_,
-                  static_cast<size_t>(row_));
+    if (row_ == static_cast<int64_t>(size_of(data_.type.dtype)))
+      visit_bits(size_of(data_.type.dtype), [&]<typename T>() {
+        visit_rows(begin, end, index, [&](int64_t item, int64_t row) {
+          reinterpret_cast<T*>(result)[item] = reinterpret_cast<const T*>(data)[row];
+        });
+      });
+    else
+      visit_rows(begin, end, index, [&](int64_t item, int64_t row) {
+        std::memcpy(result + item * row_, data + row * row_, static_cast<size_t>(row_));
+      });
+  }
+
+  /// Calls visit(item, row of the data).
+  template <typename Visit>
+  void visit_rows(int64_t begin, int64_t end, const IndexReader& index, const Visit& visit) const {
+    int64_t first = begin / count_ * n_, at = begin % count_;
+    for (int64_t item = begin; item < end; ++item) {
+      visit(item, first + index.inside(at, n_));
+      if (++at == count_) at = 0, first += n_;
+    }
   }
 
   NodeOperand data_, indices_;

@@ -59,15 +59,4 @@ class PositionReader {
   int64_t run_ = 1;
 };
 
-/// Calls `body.template operator()<T>()` with an unsigned type of this size: for what only moves elements.
-template <typename Body>
-void visit_bits(size_t bytes, const Body& body) {
-  switch (bytes) {
-    case 1: return body.template operator()<uint8_t>();
-    case 2: return body.template operator()<uint16_t>();
-    case 4: return body.template operator()<uint32_t>();
-    default: return body.template operator()<uint64_t>();
-  }
-}
-
 }  // namespace hone::cpu

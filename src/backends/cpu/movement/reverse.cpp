@@ -8,6 +8,7 @@
 
 #include "backends/cpu/movement/indices.h"
 #include "backends/cpu/support/node_code.h"
+#include "backends/cpu/support/number.h"
 #include "ops/ops.h"
 
 namespace hone::cpu {

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "backends/cpu/movement/interleave.h"
+#include "backends/cpu/movement/transpose.h"
 #include "base/error.h"
 
 namespace hone::cpu {
@@ -75,9 +76,20 @@ void copy_rows(const T* from, T* to, int64_t n, int64_t m, int64_t m_from, int64
   }
 }
 
+/// By chunks of a line, of which the last overlaps the one before; left alone, the compiler stores element by element.
 template <typename T>
 void repeat_elements(const T* from, T* to, int64_t n, int64_t m, int64_t m_from, int64_t m_to) {
-  for (int64_t i = 0; i < m; ++i) std::fill_n(to + i * m_to, n, from[i * m_from]);
+  constexpr int64_t kChunk = 64 / sizeof(T);
+  std::array<T, kChunk> chunk;
+  for (int64_t i = 0; i < m; ++i, from += m_from, to += m_to) {
+    if (n < kChunk) {
+      for (int64_t j = 0; j < n; ++j) to[j] = *from;
+      continue;
+    }
+    chunk.fill(*from);
+    for (int64_t j = 0; j < n - kChunk; j += kChunk) std::memcpy(to + j, &chunk, sizeof chunk);
+    std::memcpy(to + n - kChunk, &chunk, sizeof chunk);
+  }
 }
 
 template <typename T>
@@ -95,21 +107,8 @@ auto as(V v) {
   return hn::BitCast(hn::Full128<To>(), v);
 }
 
-/// to[i*m_to + j] = from[j*n_from + i] for a square whose rows are registers: neighbouring rows are interleaved, then pairs of
-/// elements, and with 16 bits fours of them.
-void transpose_tile(const uint32_t* from, int64_t n_from, uint32_t* to, int64_t m_to) {
-  const hn::Full128<uint32_t> d;
-  const hn::Full128<uint64_t> pairs;
-  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + n_from), c = hn::LoadU(d, from + 2 * n_from),
-             e = hn::LoadU(d, from + 3 * n_from);
-  const auto ab0 = as<uint64_t>(hn::InterleaveLower(d, a, b)), ab1 = as<uint64_t>(hn::InterleaveUpper(d, a, b));
-  const auto ce0 = as<uint64_t>(hn::InterleaveLower(d, c, e)), ce1 = as<uint64_t>(hn::InterleaveUpper(d, c, e));
-  hn::StoreU(as<uint32_t>(hn::InterleaveLower(pairs, ab0, ce0)), d, to);
-  hn::StoreU(as<uint32_t>(hn::InterleaveUpper(pairs, ab0, ce0)), d, to + m_to);
-  hn::StoreU(as<uint32_t>(hn::InterleaveLower(pairs, ab1, ce1)), d, to + 2 * m_to);
-  hn::StoreU(as<uint32_t>(hn::InterleaveUpper(pairs, ab1, ce1)), d, to + 3 * m_to);
-}
-
+/// to[i*m_to + j] = from[j*n_from + i] for a square of 8 whose rows are registers: neighbouring rows are interleaved, then pairs of
+/// elements, then fours of them.
 void transpose_tile(const uint16_t* from, int64_t n_from, uint16_t* to, int64_t m_to) {
   const hn::Full128<uint16_t> d;
   const hn::Full128<uint32_t> pairs;
@@ -133,17 +132,24 @@ void transpose_tile(const uint16_t* from, int64_t n_from, uint16_t* to, int64_t 
   }
 }
 
-/// to[i*m_to + j] = from[j*n_from + i], in squares of a line so that the lines of both sides are used while they are near.
+/// Elements of a square's side: a line.
+constexpr int64_t square_of(size_t element) { return element == 2 ? 32 : 16; }
+
+/// to[i*m_to + j] = from[j*n_from + i], in squares so that the lines of both sides are used while they are near.
 template <typename T>
 void copy_transposed(const T* from, T* to, int64_t n, int64_t n_from, int64_t m, int64_t m_to) {
   if constexpr (sizeof(T) <= 4)
     if (n >= 2 && n <= 4 && m_to == n && n_from >= m) return pixel_moves<T>().join(from, n_from, n, m, to);
-  constexpr int64_t kSquare = sizeof(T) == 2 ? 32 : 16, kTile = 16 / sizeof(T);
+  if constexpr (sizeof(T) == 4) {
+    static const auto transpose = transpose_words(best_isa());
+    return transpose({from, n_from, n, m, to, m_to});
+  }
+  constexpr int64_t kSquare = square_of(sizeof(T)), kTile = 8;
   for (int64_t i0 = 0; i0 < m; i0 += kSquare)
     for (int64_t j0 = 0; j0 < n; j0 += kSquare) {
       const int64_t i_end = std::min(m, i0 + kSquare), j_end = std::min(n, j0 + kSquare);
       int64_t i = i0;
-      if constexpr (sizeof(T) == 2 || sizeof(T) == 4) {
+      if constexpr (sizeof(T) == 2) {
         for (; i + kTile <= i_end; i += kTile) {
           int64_t j = j0;
           for (; j + kTile <= j_end; j += kTile) transpose_tile(from + j * n_from + i, n_from, to + i * m_to + j, m_to);
@@ -196,13 +202,19 @@ CopyLoops::CopyLoops(const StridedCopy& copy, size_t element)
     m_ = axes[second].size, m_from_ = axes[second].from, m_to_ = axes[second].to;
     axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(second));
   }
+  const bool by_rows = kind_ == Kind::rows || kind_ == Kind::repeat;
+  if (by_rows && n_ >= kItemElements) {  // a row alone is work enough
+    axes.push_back({m_, m_from_, m_to_});
+    m_ = 1;
+  }
   for (const Axis& axis : axes) {
     sizes_.push_back(axis.size), from_.push_back(axis.from), to_.push_back(axis.to);
     outer_ *= axis.size;
   }
-  split_n_ = m_ < n_ && kind_ != Kind::transpose;
+  split_n_ = by_rows ? m_ == 1 : m_ < n_;
   const int64_t whole = split_n_ ? n_ : m_, other = split_n_ ? m_ : n_;
-  part_ = std::clamp<int64_t>(kItemElements / other, 1, whole);
+  const int64_t least = kind_ == Kind::transpose ? std::min(square_of(element), whole) : 1;
+  part_ = std::clamp<int64_t>(kItemElements / other, least, whole);
   if (part_ > 16) part_ = part_ / 16 * 16;
   parts_ = (whole + part_ - 1) / part_;
 }

@@ -3,7 +3,7 @@
 // Everything that only moves elements is a list of strided copies: Transpose, Reformat, Concat, Slice, Split, Expand, Tile,
 // Pad, DepthToSpace, upsampling by whole factors. A copy is brought to its simplest form (axes sorted by the order of the
 // destination, merged where both sides allow) and the two innermost axes decide how it is done: whole rows, repeated
-// elements, transposed tiles of 4x4 or (16 bits) 8x8, or element by element. It is cut into items that workers share.
+// elements, transposed tiles, or element by element. It is cut into items that workers share.
 #pragma once
 
 #include <cstdint>

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <limits>
 
+#include "backends/cpu/support/exp-inl.h"
 #include "backends/cpu/support/lanes-inl.h"
 #include "backends/cpu/support/targets.h"
 
@@ -25,6 +26,31 @@ namespace hone::cpu {
 namespace HWY_NAMESPACE {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+/// Sum over a row of what `step(i)` gives for the vector there and `rest(i, count)` for what is left, in two accumulators.
+template <typename Step, typename Rest>
+HWY_INLINE float sum_steps(size_t n, const Step& step, const Rest& rest) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  V a = hn::Zero(d), b = hn::Zero(d);
+  size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    a = hn::Add(a, step(i));
+    b = hn::Add(b, step(i + lanes));
+  }
+  for (; i + lanes <= n; i += lanes) a = hn::Add(a, step(i));
+  if (i < n) b = hn::Add(b, rest(i, n - i));
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
+}
+
+/// Sum of f(x) over a row.
+template <typename F>
+HWY_INLINE float sum_row(const float* x, size_t n, float fill, const F& f) {
+  const D d;
+  return sum_steps(
+      n, [&](size_t i) { return f(hn::LoadU(d, x + i)); },
+      [&](size_t i, size_t count) { return f(load_some(d, x + i, count, fill)); });
+}
 
 template <bool kLog>
 void SoftmaxRow(const SoftmaxLines& args) {
@@ -39,18 +65,19 @@ void SoftmaxRow(const SoftmaxLines& args) {
   for (; i < whole; i += lanes) top0 = hn::Max(top0, hn::LoadU(d, args.x + i));
   if (whole < n) top1 = hn::Max(top1, load_some(d, args.x + whole, n - whole, kLowest));
   const V top = hn::MaxOfLanes(d, hn::Max(top0, top1));
-  V sum = hn::Zero(d);
-  for (i = 0; i < whole; i += lanes) {
-    const V e = hn::Exp(d, hn::Sub(hn::LoadU(d, args.x + i), top));
-    if (!kLog) hn::StoreU(e, d, args.y + i);
-    sum = hn::Add(sum, e);
-  }
-  if (whole < n) {
-    const V e = hn::Exp(d, hn::Sub(load_some(d, args.x + whole, n - whole, kLowest), top));
-    if (!kLog) store_some(e, d, args.y + whole, n - whole);
-    sum = hn::Add(sum, e);
-  }
-  const float total = hn::GetLane(hn::SumOfLanes(d, sum));
+  const auto weight = [&](V x) { return exp_below_zero(d, hn::Sub(x, top)); };
+  const float total = sum_steps(
+      n,
+      [&](size_t at) {
+        const V e = weight(hn::LoadU(d, args.x + at));
+        if (!kLog) hn::StoreU(e, d, args.y + at);
+        return e;
+      },
+      [&](size_t at, size_t count) {
+        const V e = weight(load_some(d, args.x + at, count, kLowest));
+        if (!kLog) store_some(e, d, args.y + at, count);
+        return e;
+      });
   const V factor = hn::Set(d, 1 / total), shift = kLog ? hn::Add(top, hn::Set(d, std::log(total))) : top;
   const auto result = [&](const float* x, const float* y) {
     return kLog ? hn::Sub(hn::LoadU(d, x), shift) : hn::Mul(hn::LoadU(d, y), factor);
@@ -77,7 +104,7 @@ HWY_INLINE void softmax_strip(const SoftmaxLines& args, int64_t column, size_t c
   V top = hn::Set(d, kLowest), sum = hn::Zero(d);
   for (int64_t i = 0; i < args.n; ++i) top = hn::Max(top, at(args.x, i));
   for (int64_t i = 0; i < args.n; ++i) {
-    const V e = hn::Exp(d, hn::Sub(at(args.x, i), top));
+    const V e = exp_below_zero(d, hn::Sub(at(args.x, i), top));
     sum = hn::Add(sum, e);
     if (!kLog) put(e, i);
   }
@@ -97,22 +124,6 @@ HWY_INLINE void for_row(size_t n, size_t lanes, const Step& step, const Rest& re
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) step(i);
   if (i < n) rest(i, n - i);
-}
-
-/// Sum of f(x) over a row, in two accumulators.
-template <typename F>
-HWY_INLINE float sum_row(const float* x, size_t n, float fill, const F& f) {
-  const D d;
-  const size_t lanes = hn::Lanes(d);
-  V a = hn::Zero(d), b = hn::Zero(d);
-  size_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    a = hn::Add(a, f(hn::LoadU(d, x + i)));
-    b = hn::Add(b, f(hn::LoadU(d, x + i + lanes)));
-  }
-  for (; i + lanes <= n; i += lanes) a = hn::Add(a, f(hn::LoadU(d, x + i)));
-  if (i < n) b = hn::Add(b, f(load_some(d, x + i, n - i, fill)));
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
 }
 
 template <bool kCentred>

@@ -259,19 +259,34 @@ void Library(const void* av, const void* bv, const void*, void* dv, int64_t coun
   for (int64_t i = 0; i < count; ++i) static_cast<float*>(dv)[i] = Scalar<kind>(a[i], kOperands<kind> == 2 ? b[i] : 0);
 }
 
+struct Extremes {
+  float low, high;
+  bool numbers;  // all of them
+};
+
+Extremes ExtremesOf(const float* from, int64_t count) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  V low = hn::Set(d, std::numeric_limits<float>::infinity()), high = hn::Neg(low);
+  M numbers = hn::Eq(low, low);
+  const auto take = [&](V x) HWY_ATTR {
+    low = hn::Min(low, x), high = hn::Max(high, x), numbers = hn::And(numbers, hn::Eq(x, x));
+  };
+  for (int64_t i = 0; i + lanes <= count; i += lanes) take(hn::LoadU(d, from + i));
+  for (int64_t i = count / lanes * lanes; i < count; ++i) take(hn::Set(d, from[i]));
+  return {hn::GetLane(hn::MinOfLanes(d, low)), hn::GetLane(hn::MaxOfLanes(d, high)), hn::AllTrue(d, numbers)};
+}
+
 /// x^y = e^(y log x) in doubles, where both are ordinary and x is positive; a square where all exponents are 2.
 void Power(const void* av, const void* bv, const void* cv, void* dv, int64_t count) {
   const float *a = static_cast<const float*>(av), *b = static_cast<const float*>(bv);
   float* to = static_cast<float*>(dv);
-  float low = std::numeric_limits<float>::infinity(), high = -low, least = low, most = -low;
-  bool numbers = true;
-  for (int64_t i = 0; i < count; ++i) {
-    low = a[i] < low ? a[i] : low, high = a[i] > high ? a[i] : high;
-    least = b[i] < least ? b[i] : least, most = b[i] > most ? b[i] : most;
-    numbers &= a[i] == a[i] && b[i] == b[i];
-  }
-  if (numbers && least == 2 && most == 2) return Plain<ExprKind::multiply, float>(av, av, cv, dv, count);
-  if (!numbers || low < 1e-30F || high > 1e30F || least < -8 || most > 8)
+  const Extremes exponents = ExtremesOf(b, count);
+  if (exponents.numbers && exponents.low == 2 && exponents.high == 2)
+    return Plain<ExprKind::multiply, float>(av, av, cv, dv, count);
+  const Extremes bases = ExtremesOf(a, count);
+  if (!exponents.numbers || !bases.numbers || bases.low < 1e-30F || bases.high > 1e30F || exponents.low < -8 ||
+      exponents.high > 8)
     return Library<ExprKind::power>(av, bv, cv, dv, count);
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> narrow;

@@ -124,7 +124,7 @@ class Pointwise final : public CpuKernel {
 
 struct PointwiseFamily {
   static constexpr std::string_view kName = "pointwise";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   static constexpr Cost kCost = {.operands = 0.25};
   using Params = NoParams;
   using Code = PointwiseProgram;

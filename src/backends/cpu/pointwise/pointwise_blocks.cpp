@@ -70,14 +70,17 @@ Domain domain_of(const PointwiseProgram& program, DType result, bool floating, I
 /// Elements that do not lie behind each other, one by one.
 void copy_strided(const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step, int64_t count,
                   size_t size) {
-  const auto copy = [&]<typename T>() {
+  visit_bits(size, [&]<typename T>() {
     for (int64_t i = 0; i < count; ++i)
       reinterpret_cast<T*>(to)[i * to_step] = reinterpret_cast<const T*>(from)[i * from_step];
-  };
-  if (size == 1) copy.template operator()<uint8_t>();
-  else if (size == 2) copy.template operator()<uint16_t>();
-  else if (size == 4) copy.template operator()<uint32_t>();
-  else copy.template operator()<uint64_t>();
+  });
+}
+
+void repeat(const std::byte* element, std::byte* to, int64_t count, size_t size) {
+  visit_bits(size, [&]<typename T>() {
+    const T value = *reinterpret_cast<const T*>(element);
+    for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(to)[i] = value;
+  });
 }
 
 Expr single(ExprKind kind) {
@@ -199,7 +202,7 @@ class PointwiseBlocks final : public CpuKernel {
       widen_[k](from, to, count);
     } else if (step == 0) {
       widen_[k](from, spare, 1);
-      copy_strided(spare, 0, to, 1, count, static_cast<size_t>(size_));
+      repeat(spare, to, count, static_cast<size_t>(size_));
     } else {
       copy_strided(from, step, spare, 1, count, size);
       widen_[k](spare, to, count);

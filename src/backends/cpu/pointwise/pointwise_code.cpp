@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Instructions become vector code one after the other. A value keeps its register until its last use; numbers are memory
-// operands. Three registers stay free as scratch for elementary functions, masks and numbers that must be in a register.
+// Instructions become vector code one after the other. A value keeps its register until its last use. Three registers stay free as
+// scratch for elementary functions, masks and numbers that must be in a register; the rest keeps the constants that the loop
+// reads most often, those of elementary functions too, and what is left of them are memory operands.
 #include "backends/cpu/pointwise/pointwise_code.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <map>
 
 #include "backends/cpu/jit/bf16_memory.h"
 #include "backends/cpu/jit/byte_memory.h"
@@ -100,8 +104,9 @@ Allocation allocate(const PointwiseProgram& program) {
 
 class PointwiseEmitter {
  public:
+  /// `uses`: of constants, as an emitter tells after it has emitted the same program.
   PointwiseEmitter(Emitter& emitter, const PointwiseProgram& program, const std::vector<bool>& streams, DType result,
-                   int tail)
+                   int tail, const std::map<uint32_t, int>& uses)
       : e_(emitter),
         bf16_(emitter),
         bytes_(emitter),
@@ -110,12 +115,14 @@ class PointwiseEmitter {
         streams_(streams),
         result_type_(result),
         tail_(tail),
-        allocation_(allocate(program)) {}
+        allocation_(allocate(program)),
+        uses_(uses) {}
 
   void emit() {
     const int saved = std::max(0, operands() - 4);
     for (int k = 0; k < saved; ++k) e_.push(pointer(4 + k));
     e_.set_tail(tail_);
+    keep_constants();
     for (int k = 0; k < operands(); ++k) e_.mov(pointer(k), e_.qword[args_ + 8 * k]);
     e_.mov(result_, e_.qword[args_ + offsetof(PointwiseArgs, result)]);
     e_.mov(rows_, e_.qword[args_ + offsetof(PointwiseArgs, rows)]);
@@ -142,6 +149,17 @@ class PointwiseEmitter {
   bool is_number(int i) const { return at(i).kind == ExprKind::number; }
   float number(int i) const { return static_cast<float>(at(i).number); }
   Vec reg(int i) const { return e_.vec(allocation_.registers[static_cast<size_t>(i)]); }
+
+  void keep_constants() {
+    std::vector<std::pair<int, uint32_t>> often;
+    for (const auto& [bits, count] : uses_) often.emplace_back(count, bits);
+    std::ranges::sort(often, std::greater());
+    int free = allocation_.used;
+    for (const auto& [count, bits] : often) {
+      if (free == e_.registers() - kScratchRegisters) return;
+      e_.keep(bits, e_.vec(free++));
+    }
+  }
 
   void emit_row() {
     Xbyak::Label body, whole_done, done;
@@ -337,6 +355,7 @@ class PointwiseEmitter {
   const DType result_type_;
   const int tail_;
   const Allocation allocation_;
+  const std::map<uint32_t, int>& uses_;
   const Xbyak::Reg64 args_{Xbyak::Operand::RDI}, result_{Xbyak::Operand::RSI}, end_{Xbyak::Operand::RDX},
       rows_{Xbyak::Operand::RCX}, offset_{Xbyak::Operand::RAX};
 };
@@ -359,9 +378,24 @@ std::string pointwise_code_refusal(const PointwiseProgram& program, DType result
   return {};
 }
 
+namespace {
+
+/// Once to see which constants it needs, then with those in registers, if there are any.
+std::unique_ptr<Emitter> generate(const PointwiseProgram& program, const std::vector<bool>& streams, DType result,
+                                  int tail, Isa isa) {
+  const auto with = [&](const std::map<uint32_t, int>& uses) {
+    return Emitter::generate(isa,
+                             [&](Emitter& e) { PointwiseEmitter(e, program, streams, result, tail, uses).emit(); });
+  };
+  std::unique_ptr<Emitter> first = with({});
+  return first->uses().empty() ? std::move(first) : with(first->uses());
+}
+
+}  // namespace
+
 PointwiseCode::PointwiseCode(const PointwiseProgram& program, const std::vector<bool>& streams, DType result, int tail,
                              Isa isa)
-    : code_(Emitter::generate(isa, [&](Emitter& e) { PointwiseEmitter(e, program, streams, result, tail).emit(); })),
+    : code_(generate(program, streams, result, tail, isa)),
       function_(code_->entry<void (*)(const PointwiseArgs*)>(0)) {}
 
 PointwiseCode::~PointwiseCode() = default;

@@ -88,17 +88,20 @@ class Pool final : public CpuKernel {
 
   template <typename T>
   void run_row(const T* x, const TapSpan& depth, const TapSpan& height, T* y) const {
-    int64_t taps[kMaxTaps];
+    int64_t taps[kMaxTaps], count = 0, across = -1;  // from the first tap on; as long as as many columns lie inside
+    const auto place = [&](int64_t d, int64_t h, int64_t w) {
+      return ((d * axes_[1].input + h) * axes_[2].input + w) * c_;
+    };
     for (const TapSpan& width : axes_[2].spans) {
-      int64_t count = 0;
-      for (int64_t d = 0; d < depth.count; ++d)
-        for (int64_t h = 0; h < height.count; ++h)
-          for (int64_t w = 0; w < width.count; ++w)
-            taps[count++] = (((depth.first + d * axes_[0].step) * axes_[1].input + height.first + h * axes_[1].step) *
-                                 axes_[2].input +
-                             width.first + w * axes_[2].step) *
-                            c_;
-      pool_({x, taps, count, c_, factor(depth, height, width), y});
+      if (width.count != across) {
+        across = width.count, count = 0;
+        for (int64_t d = 0; d < depth.count; ++d)
+          for (int64_t h = 0; h < height.count; ++h)
+            for (int64_t w = 0; w < width.count; ++w)
+              taps[count++] = place(d * axes_[0].step, h * axes_[1].step, w * axes_[2].step);
+      }
+      const T* first = count == 0 ? x : x + place(depth.first, height.first, width.first);
+      pool_({first, taps, count, c_, factor(depth, height, width), y});
       y += c_;
     }
   }

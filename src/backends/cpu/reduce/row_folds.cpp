@@ -63,18 +63,20 @@ double Sum(const double* x, int64_t count) {
 }
 
 template <bool kAbove>
-bool OnePasses(const float* x, int64_t count, float limit) {
+uint32_t Passing(const float* x, int64_t count, float limit) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto bar = hn::Set(d, limit);
+  uint64_t passing = 0;
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     const auto v = hn::LoadU(d, x + i);
-    if (kAbove ? !hn::AllTrue(d, hn::Le(v, bar)) : !hn::AllFalse(d, hn::Lt(v, bar))) return true;
+    uint64_t bits = 0;
+    hn::StoreMaskBits(d, kAbove ? hn::Not(hn::Le(v, bar)) : hn::Lt(v, bar), reinterpret_cast<uint8_t*>(&bits));
+    passing |= bits << i;
   }
-  for (; i < count; ++i)
-    if (kAbove ? !(x[i] <= limit) : x[i] < limit) return true;
-  return false;
+  for (; i < count; ++i) passing |= uint64_t{kAbove ? !(x[i] <= limit) : x[i] < limit} << i;
+  return static_cast<uint32_t>(passing);
 }
 
 template <bool kBefore>
@@ -98,7 +100,7 @@ void RunRow(const float* x, int64_t count, double* sums, float* y) {
 
 RunningRows RowsThatRun() { return {RunRow<true>, RunRow<false>}; }
 
-BarTests TestsOfBars() { return {OnePasses<true>, OnePasses<false>}; }
+BarTests TestsOfBars() { return {Passing<true>, Passing<false>}; }
 
 RowFolds FoldsOfRows() {
   return {Folds<double>{Extreme<true, double>, Extreme<false, double>, Sum},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums and extremes of elements behind each other, of types that are not f32, whether one of some floats passes a bar, and rows of floats
+// Sums and extremes of elements behind each other, of types that are not f32, which of some floats pass a bar, and rows of floats
 // added to running sums. Compiled for every instruction set.
 #pragma once
 
@@ -27,10 +27,10 @@ inline constexpr bool kHasFolds = std::is_same_v<T, double> || std::is_same_v<T,
 using RowFolds = std::tuple<Folds<double>, Folds<int64_t>, Folds<int32_t>>;
 RowFolds row_folds(Isa isa);
 
-/// Whether an element is above the limit, or not a number; whether one is below it.
+/// A bit for each of up to 32 elements that is above the limit, or not a number; for each that is below it.
 struct BarTests {
-  bool (*one_above)(const float* x, int64_t count, float limit);
-  bool (*one_below)(const float* x, int64_t count, float limit);
+  uint32_t (*above)(const float* x, int64_t count, float limit);
+  uint32_t (*below)(const float* x, int64_t count, float limit);
 };
 BarTests bar_tests(Isa isa);
 

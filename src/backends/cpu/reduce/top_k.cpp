@@ -106,12 +106,14 @@ class TopK final : public CpuKernel {
  private:
   static constexpr int64_t kBlock = 32;  // elements that are held against the bar at once
 
+  /// A bit for each element that may be better than `bar`.
   template <typename T>
-  bool passes(const T* x, int64_t count, T bar) const {
+  uint32_t passing(const T* x, int64_t count, T bar) const {
     if constexpr (std::is_same_v<T, float>)
-      if (lines_.inner == 1 && bar == bar) return (largest_ ? bars_.one_above : bars_.one_below)(x, count, bar);
-    return one_beats(x, count, lines_.inner, bar, largest_);
+      if (lines_.inner == 1 && bar == bar) return (largest_ ? bars_.above : bars_.below)(x, count, bar);
+    return one_beats(x, count, lines_.inner, bar, largest_) ? all_of(count) : 0;
   }
+  static uint32_t all_of(int64_t count) { return ~uint32_t{0} >> (kBlock - count); }
 
   /// The best keys of a line, in order.
   template <typename T>
@@ -121,9 +123,10 @@ class TopK final : public CpuKernel {
     bool barred = false;
     int64_t count = 0;
     for (int64_t i = 0; i < lines_.n; i += kBlock) {
-      const int64_t end = std::min(lines_.n, i + kBlock);
-      if (barred && !passes(x + i * step, end - i, x[place_of(bar) * step])) continue;
-      for (int64_t j = i; j < end; ++j) {
+      const int64_t here = std::min(lines_.n - i, kBlock);
+      uint32_t left = barred ? passing(x + i * step, here, x[place_of(bar) * step]) : all_of(here);
+      for (; left != 0; left &= left - 1) {
+        const int64_t j = i + std::countr_zero(left);
         keys[count] = key_of(x[j * step], j, largest_);
         count += !barred || keys[count] > bar ? 1 : 0;
       }

@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include <cstring>
+#include <type_traits>
 
 #include "tensor/dtype.h"
 
@@ -49,7 +50,14 @@ HWY_INLINE void store(V v, D, BFloat* to) {
   hn::StoreU(hn::TruncateTo(half, hn::ShiftRight<16>(kept)), half, reinterpret_cast<uint16_t*>(to));
 }
 
+/// Whether parts of a vector of floats are read and written by masks that keep the rest from being touched.
+constexpr bool kMasksMemory = HWY_TARGET <= HWY_AVX2;
+
 HWY_INLINE V load_some(D d, const float* from, size_t count, float fill) {
+  if constexpr (kMasksMemory) {
+    const auto mask = hn::FirstN(d, count);
+    return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, from), hn::Set(d, fill));
+  }
   HWY_ALIGN float buffer[kMaxLanes];
   hn::Store(hn::Set(d, fill), d, buffer);
   std::memcpy(buffer, from, count * sizeof(float));
@@ -71,6 +79,7 @@ HWY_INLINE V load_some(D d, const T* from, size_t count, float fill) {
 
 template <typename T>
 HWY_INLINE void store_some(V v, D d, T* to, size_t count) {
+  if constexpr (kMasksMemory && std::is_same_v<T, float>) return hn::BlendedStore(v, hn::FirstN(d, count), d, to);
   HWY_ALIGN T buffer[kMaxLanes];
   store(v, d, buffer);
   std::memcpy(static_cast<void*>(to), buffer, count * sizeof(T));

@@ -4,6 +4,8 @@
 // sums of floats in double precision, sums of integers in 64 bits, as the reference does.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "base/numbers.h"
@@ -38,6 +40,17 @@ T narrowed(Number value) {
   else if constexpr (std::is_same_v<T, bool>) return value != 0;
   else if constexpr (std::is_integral_v<T> && std::is_floating_point_v<Number>) return saturated<T>(value);
   else return static_cast<T>(value);
+}
+
+/// Calls `body.template operator()<T>()` with an unsigned type of this size: for what only moves elements.
+template <typename Body>
+void visit_bits(size_t bytes, const Body& body) {
+  switch (bytes) {
+    case 1: return body.template operator()<uint8_t>();
+    case 2: return body.template operator()<uint16_t>();
+    case 4: return body.template operator()<uint32_t>();
+    default: return body.template operator()<uint64_t>();
+  }
 }
 
 }  // namespace hone::cpu

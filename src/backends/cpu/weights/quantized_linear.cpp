@@ -380,6 +380,8 @@ struct QuantizedLinearFamily {
     if (regions.empty()) return;
     const QuantizedLinearRegion* region = &regions[0];
     if (info.isa == Isa::scalar) return out.refuse(kName, "needs AVX2");
+    if (const DType dtype = region->node().input(0)->type.dtype; dtype != DType::f32)
+      return out.refuse(kName, fmt::format("input is {}, not f32", name_of(dtype)));
     if (!region->match) return out.refuse(kName, region->match.refusal);
     if (regions.size() > kMostResults) return out.refuse(kName, "so many matmuls of one input");
     if (problem.symbolic.node_count() != problem.region.node_count())

@@ -96,7 +96,7 @@ class PanelReader {
   bool has_table() const { return f_.bits == 4 && (e_.avx512() || is_table(f_.kind)); }
   float number_of(int code) const {
     if (!is_table(f_.kind)) return static_cast<float>(code - QuantizedFormat::kMiddle);
-    return code_table(field_names(f_.kind)[static_cast<size_t>(f_.kind)])[static_cast<size_t>(code)];
+    return code_table(table_name(f_.kind))[static_cast<size_t>(code)];
   }
 
   /// By the lowest four bits of each lane.
@@ -117,7 +117,7 @@ class PanelReader {
     const Xbyak::Xmm half = e_.avx512() ? Xbyak::Xmm(ymm(to)) : Xbyak::Xmm(to.getIdx());
     if (f_.kind == CodeKind::e4m3) {
       // The sign is there twice: the lower one stands where the exponent's first bit belongs.
-      const Xbyak::Address all_else = e_.constant_bits(0xbf80bf80U);
+      const Constant all_else = e_.constant_bits(0xbf80bf80U);
       e_.vpmovsxbw(half, from);
       e_.vpsllw(half, half, 7);
       if (e_.avx512()) e_.vpandd(half, half, all_else);
