@@ -52,6 +52,7 @@ struct DeviceInfo {
   bool byte_matmuls = false;       // multiplies matrices of 8-bit integers into sums of 32 bits
   bool byte_dots = false;          // and adds up several such products at once (VNNI)
   bool quantized_weights = false;  // multiplies f32 by constant matrices of up to 8 bits and their scales as they are
+  bool half_quantized_weights = false;  // and f16 and bf16 by such
   NominalRates rates = {};
   /// What tells apart devices that call themselves alike: "25-17-1/L2 1048576/L3 33554432" (family, model and stepping; bytes) of a
   /// processor, "79 GiB/driver 13" of a GPU.

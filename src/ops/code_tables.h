@@ -6,10 +6,18 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
+
+#include "tensor/tensor.h"
 
 namespace hone {
 
 /// "e2m1", "fp4" or "nf4"; throws on other names.
 std::span<const float, 16> code_table(std::string_view name);
+
+/// [K, N], as DequantizeLinear gives them: weights of codes, places in `table` unless that is empty, with a scale and perhaps a zero
+/// point (null: none) for every `block` rows of a column.
+std::vector<float> dequantized_weights(const Tensor& codes, const Tensor& scales, const Tensor* zeros, int64_t block,
+                                       std::string_view table);
 
 }  // namespace hone

@@ -52,7 +52,7 @@ void infer_quantized_linear(InferContext& context) {
 }
 
 /// What codes stand for before they are scaled.
-std::vector<float> code_values(const Tensor& codes, const std::string& table) {
+std::vector<float> code_values(const Tensor& codes, std::string_view table) {
   if (table.empty()) {
     const Floats values(codes);
     return {values.data(), values.data() + values.size()};
@@ -62,27 +62,11 @@ std::vector<float> code_values(const Tensor& codes, const std::string& table) {
   return values;
 }
 
-/// As DequantizeLinear gives them.
-std::vector<float> dequantized(const EvalContext& context) {
-  const Tensor& w = context.input(1);
-  const auto k = static_cast<size_t>(w.dims()[0]), n = static_cast<size_t>(w.dims()[1]),
-             block = static_cast<size_t>(context.attrs().integer("block_size"));
-  const std::vector<float> codes = code_values(w, context.attrs().text("table"));
-  const std::vector<double> scales = read_doubles(context.input(2)),
-                            zeros = context.has(3) ? read_doubles(context.input(3)) : std::vector<double>();
-  std::vector<float> result(k * n);
-  for (size_t p = 0; p < k; ++p)
-    for (size_t j = 0; j < n; ++j) {
-      const size_t at = p / block * n + j;
-      result[p * n + j] =
-          static_cast<float>((static_cast<double>(codes[p * n + j]) - (zeros.empty() ? 0 : zeros[at])) * scales[at]);
-    }
-  return result;
-}
-
 void eval_quantized_linear(EvalContext& context) {
   const Tensor& x = context.input(0);
-  const std::vector<float> weights = dequantized(context);
+  const std::vector<float> weights =
+      dequantized_weights(context.input(1), context.input(2), context.has(3) ? &context.input(3) : nullptr,
+                          context.attrs().integer("block_size"), context.attrs().text("table"));
   const int64_t k = context.input(1).dims()[0], n = context.input(1).dims()[1];
   Dims dims = x.dims();
   dims.back() = n;
@@ -122,6 +106,22 @@ bool rows_apart(const Node& node, size_t operand) { return operand == 0 && node.
 
 }  // namespace
 
+std::vector<float> dequantized_weights(const Tensor& codes, const Tensor& scales, const Tensor* zeros, int64_t block,
+                                       std::string_view table) {
+  const auto k = static_cast<size_t>(codes.dims()[0]), n = static_cast<size_t>(codes.dims()[1]);
+  const std::vector<float> values = code_values(codes, table);
+  const std::vector<double> factors = read_doubles(scales),
+                            shifts = zeros == nullptr ? std::vector<double>() : read_doubles(*zeros);
+  std::vector<float> result(k * n);
+  for (size_t p = 0; p < k; ++p)
+    for (size_t j = 0; j < n; ++j) {
+      const size_t at = p / static_cast<size_t>(block) * n + j;
+      const double value = static_cast<double>(values[p * n + j]) - (shifts.empty() ? 0 : shifts[at]);
+      result[p * n + j] = static_cast<float>(value * factors[at]);
+    }
+  return result;
+}
+
 const OpDef ops::dequantize_table{
     .name = "DequantizeTable",
     .attrs = {required_attr("block_size", AttrKind::integer), required_attr("table", AttrKind::text)},
@@ -130,13 +130,16 @@ const OpDef ops::dequantize_table{
     .infer = infer_dequantize_table,
     .eval = eval_dequantize_table};
 
-const OpDef ops::quantized_linear{
-    .name = "QuantizedLinear",
-    .attrs = {required_attr("block_size", AttrKind::integer), text_attr("table", "")},
-    .min_inputs = 3,
-    .max_inputs = 4,
-    .infer = infer_quantized_linear,
-    .eval = eval_quantized_linear,
-    .traits = {.few_bits = FewBits::stays, .layer = "MatrixMultiply", .entries_apart = rows_apart, .flops = flops}};
+const OpDef ops::quantized_linear{.name = "QuantizedLinear",
+                                  .attrs = {required_attr("block_size", AttrKind::integer), text_attr("table", "")},
+                                  .min_inputs = 3,
+                                  .max_inputs = 4,
+                                  .infer = infer_quantized_linear,
+                                  .eval = eval_quantized_linear,
+                                  .traits = {.few_bits = FewBits::gains,
+                                             .keeps_type_from = 1,
+                                             .layer = "MatrixMultiply",
+                                             .entries_apart = rows_apart,
+                                             .flops = flops}};
 
 }  // namespace hone

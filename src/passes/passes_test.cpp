@@ -27,11 +27,12 @@ double tolerance(DType type) {
 }
 
 /// "pass: select_precision f16" names a pass and the type that it brings floats to, "pass: lower_integers f32 floats" one of a
-/// device without kernels for bytes.
+/// device without kernels for bytes, "pass: fuse_dequantize f16 halves" one of a device whose kernels for weights of few bits
+/// read halves.
 struct Case {
   std::string pass;
   DType precision;
-  bool bytes;
+  std::string kernels;  // for "bytes", "floats" or "halves"
   std::string before, after;
 };
 
@@ -42,7 +43,7 @@ Case read_case(const std::string& path) {
   std::istringstream words(text.substr(header + 6, line - header - 6));
   std::string pass, type = "f32", kernels = "bytes";
   words >> pass >> type >> kernels;
-  return {pass, parse_dtype(type).value(), kernels == "bytes", text.substr(line, cut - line), text.substr(cut + 6)};
+  return {pass, parse_dtype(type).value(), kernels, text.substr(line, cut - line), text.substr(cut + 6)};
 }
 
 /// The text with values numbered in order of appearance, without layer names and hashes of folded weights.
@@ -66,11 +67,12 @@ std::string canonical(const Graph& graph) {
   return result;
 }
 
-void run_pass(Graph& graph, const Pass& pass, DType precision, bool bytes) {
+void run_pass(Graph& graph, const Pass& pass, DType precision, const std::string& kernels) {
   const PassContext context{.log = silent_logger(),
                             .widen_half = true,
-                            .byte_matmuls = bytes,
-                            .quantized_weights = true,
+                            .byte_matmuls = kernels == "bytes",
+                            .quantized_weights = kernels != "halves",
+                            .half_quantized_weights = kernels == "halves",
                             .precision = precision,
                             .asked = [&](const Node&) { return AskedTypes{.computes = precision}; }};
   run(graph, std::span(&pass, 1), context);
@@ -107,10 +109,10 @@ TEST_P(PassFile, GivesTheExpectedGraphAndKeepsItsMeaning) {
   ASSERT_NE(pass, nullptr) << "no pass is called " << test.pass;
   const Graph before = parse_graph(test.before, find_op), expected = parse_graph(test.after, find_op);
   Graph graph = before.clone();
-  run_pass(graph, *pass, test.precision, test.bytes);
+  run_pass(graph, *pass, test.precision, test.kernels);
   EXPECT_EQ(canonical(graph), canonical(expected));
   Graph again = graph.clone();
-  run_pass(again, *pass, test.precision, test.bytes);
+  run_pass(again, *pass, test.precision, test.kernels);
   EXPECT_EQ(canonical(again), canonical(graph)) << "the pass is not idempotent";
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -15,7 +15,7 @@ namespace {
 std::string reason_against(const Graph& region, const Node& node) {
   const Value* x = node.input(0);
   if (input_index(region, x) < 0) return "its input is a constant";
-  if (x->type.dtype != DType::f32) return fmt::format("input is {}, not f32", name_of(x->type.dtype));
+  if (!is_float(x->type.dtype)) return fmt::format("input is {}", name_of(x->type.dtype));
   for (size_t i = 1; i < node.inputs.size(); ++i)
     if (node.input(i) != nullptr && !node.input(i)->is_constant()) return "weights are not constant";
   if (x->type.shape.elements() == Dim(0) || node.output()->type.shape.elements() == Dim(0)) return "empty operands";

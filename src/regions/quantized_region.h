@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Regions that begin with a matmul of f32 with constant weights of few bits (QuantizedLinear), read once for all sources. To a
+// Regions that begin with a matmul of floats with constant weights of few bits (QuantizedLinear), read once for all sources. To a
 // plan they are linear layers; their weights come out in one form.
 #pragma once
 
@@ -18,6 +18,8 @@ enum class CodeKind { integer, e4m3, e5m2, e2m1, fp4, nf4 };
 constexpr std::array<std::string_view, 6> field_names(CodeKind) {
   return {"integer", "e4m3", "e5m2", "e2m1", "fp4", "nf4"};
 }
+/// Of a table, what code_table() knows it by.
+constexpr std::string_view table_name(CodeKind kind) { return field_names(kind)[static_cast<size_t>(kind)]; }
 constexpr bool is_table(CodeKind kind) { return kind >= CodeKind::e2m1; }
 
 /// Weight (p, j) is (number of codes[p N + j] - zeros[p / block N + j]) scales[p / block N + j].

@@ -132,7 +132,7 @@ Counts compile_model(const std::string& argument, const Options& options) {
   const size_t at = std::min(argument.rfind('@'), argument.size());
   const std::string shapes = argument.substr(std::min(at + 1, argument.size()));
   Graph graph = import_onnx(argument.substr(0, at), silent_logger()).graph;
-  run(graph, pipeline(), {.log = silent_logger(), .precision = options.precision});
+  run(graph, pipeline(), {.log = silent_logger(), .half_quantized_weights = true, .precision = options.precision});
   if (!graph.size_deciders().empty()) graph.infer_all();
   ProfilePoints points = profile_points(graph, shapes_of(shapes), {});
   const DataSizes sizes(graph);

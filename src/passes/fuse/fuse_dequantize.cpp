@@ -45,7 +45,7 @@ class QuantizedMatrix {
     }
     const Node* node = value->producer;
     if (node == nullptr || !(node->is(ops::dequantize_linear) || node->is(ops::dequantize_table)) ||
-        node->output()->type.dtype != DType::f32 || !node->input(0)->is_constant() || !matrix.read_numbers(*node) ||
+        !is_float(node->output()->type.dtype) || !node->input(0)->is_constant() || !matrix.read_numbers(*node) ||
         !matrix.read_blocks(*node, transposed))
       return std::nullopt;
     matrix.parts_.push_back(node);
@@ -119,12 +119,22 @@ class QuantizedMatrix {
   int64_t k_ = 0, n_ = 0, block_ = 0, blocks_ = 0;
 };
 
+/// Whether the device multiplies x by codes in the type that x has or will have. Where activations are codes as well, kernels that
+/// round their results are worth more than reading fewer bytes of weights.
+bool has_kernels(const Node& node, const PassContext& context) {
+  const Value* x = node.input(0);
+  if (x->type.dtype == DType::f32 && context.quantized_weights) return true;
+  if (!context.half_quantized_weights || producer(x, ops::dequantize_linear) != nullptr) return false;
+  const bool narrowed = context.precision != DType::f32 && !(context.keeps_f32 && context.keeps_f32(node));
+  return x->type.dtype == DType::f32 ? narrowed : x->type.dtype == DType::f16 || x->type.dtype == DType::bf16;
+}
+
 void fuse(Graph& graph, Node* node, const PassContext& context) {
   const bool gemm = node->is(ops::gemm), transposed = gemm && node->attrs.integer("transB") != 0;
   Value *x = node->input(0), *bias = gemm ? node->input(2) : nullptr;
   if (gemm && (node->attrs.integer("transA") != 0 || node->attrs.real("alpha") != 1)) return;
   if (bias != nullptr && node->attrs.real("beta") != 1) return;
-  if (x->is_constant() || x->type.shape.rank() < 2 || x->type.dtype != DType::f32) return;
+  if (x->is_constant() || x->type.shape.rank() < 2 || !has_kernels(*node, context)) return;
   const std::optional<QuantizedMatrix> matrix = QuantizedMatrix::read(node->input(1), transposed);
   if (!matrix) return;
   context.report_fusion(matrix->parts().back()->name, node->name);
@@ -142,7 +152,6 @@ void fuse(Graph& graph, Node* node, const PassContext& context) {
 }  // namespace
 
 void fuse_dequantize(Graph& graph, const PassContext& context) {
-  if (!context.quantized_weights) return;
   for (Node* node : graph.nodes())
     if (node->is(ops::mat_mul) || node->is(ops::gemm)) fuse(graph, node, context);
 }

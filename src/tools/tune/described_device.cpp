@@ -65,6 +65,7 @@ void visit(Info& info, Visitor&& fields) {
   fields.flag("byteMatmuls", info.byte_matmuls);
   fields.flag("byteDots", info.byte_dots);
   fields.flag("quantizedWeights", info.quantized_weights);
+  fields.flag("halfQuantizedWeights", info.half_quantized_weights);
   fields.real("f32Flops", info.rates.f32_flops);
   fields.real("memoryBytesPerSecond", info.rates.memory_bytes);
   fields.real("cacheBytesPerSecond", info.rates.cache_bytes);

@@ -240,6 +240,12 @@ inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned places) {
+  const unsigned long long bytes = static_cast<unsigned long long>(high) << 32 | low;
+  unsigned result = 0;
+  for (unsigned i = 0; i < 4; ++i) result |= static_cast<unsigned>(bytes >> 8 * (places >> 4 * i & 7) & 0xff) << 8 * i;
+  return result;
+}
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
 inline int __ffsll(long long bits) { return __builtin_ffsll(bits); }

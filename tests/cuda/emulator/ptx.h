@@ -42,6 +42,9 @@ struct Bf16 {
   operator float() const { return emulated_bits<float>(static_cast<unsigned>(bits) << 16); }
 };
 
+inline unsigned short bits_of(F16, float value) { return emulated_bits<unsigned short>(static_cast<_Float16>(value)); }
+inline unsigned short bits_of(Bf16, float value) { return bf16_bits(value); }
+
 /// 16 rows of A and 8 columns of B, 32 bytes of each; a register holds `kPer` elements.
 template <typename A, typename B, typename Sum>
 void multiply(const Operand* operands) {
@@ -95,6 +98,20 @@ inline void await_copies(size_t left) {
     for (const Copy& copy : groups.front()) copy.arrive();
 }
 
+/// Two elements a register, of two or three operands.
+template <typename T, unsigned kOperands, auto Apply>
+void by_halves(const Operand* operands) {
+  unsigned result = 0;
+  for (unsigned i = 0; i < 2; ++i) {
+    const auto element = [&](unsigned operand) -> float {
+      return T{static_cast<unsigned short>(operands[operand].as<unsigned>() >> 16 * i)};
+    };
+    const float value = Apply(element(1), element(2), kOperands > 2 ? element(kOperands) : 0.0f);
+    result |= static_cast<unsigned>(bits_of(T{}, value)) << 16 * i;
+  }
+  operands[0].as<unsigned>() = result;
+}
+
 struct Instruction {
   const char* text;
   void (*run)(const Operand*);
@@ -121,6 +138,8 @@ constexpr Instruction kInstructions[] = {
     {"cp.async.commit_group;", close_group},
     {"cp.async.wait_group %0;", [](const Operand* o) { await_copies(o[0].as<unsigned>()); }},
     {"cp.async.wait_all;", [](const Operand* o) { close_group(o), await_copies(0); }},
+    {"sub.f16x2 ", by_halves<F16, 2, [](float a, float b, float) { return a - b; }>},
+    {"fma.rn.bf16x2 ", by_halves<Bf16, 3, [](float a, float b, float c) { return a * b + c; }>},
     {"prefetch.", [](const Operand*) {}},
 };
 #undef HONE_MULTIPLY

@@ -17,10 +17,12 @@
 #include "backends/cuda/support/source_text.h"
 #include "backends/cuda/tactic_table.h"
 #include "base/error.h"
+#include "ops/code_tables.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 #include "regions/conv_region.h"
 #include "regions/matmul_region.h"
+#include "regions/quantized_region.h"
 
 namespace hone::cuda {
 namespace {
@@ -115,7 +117,7 @@ std::optional<MatmulShape> shape_of(const PlacedMatmul& code, const Dims& a, con
 std::string reason_against(const Problem& problem, const RegionMatch& match) {
   const Node& node = *match.anchor;
   const Value *a = node.input(0), *b = node.input(1);
-  if (!is_kernel_float(a->type.dtype) || b->type.dtype != a->type.dtype)
+  if (!is_kernel_float(a->type.dtype) || (b->type.dtype != a->type.dtype && !node.is(ops::quantized_linear)))
     return fmt::format("operand is {}", name_of(a->type.dtype));
   if (a->is_constant()) return "its first operand is constant";
   if (input_index(problem.region, a) < 0 || (!b->is_constant() && input_index(problem.region, b) < 0))
@@ -174,8 +176,28 @@ bool sees_pixels(const ConvRegion& region) {
          window.auto_pad == "NOTSET" && all(window.kernel, 1) && all(window.strides, 1) && all(window.pads, 0);
 }
 
-/// Nothing when the region does not begin with a matmul.
-std::optional<Read> read_region(const Problem& problem) {
+/// Matmuls of one input whose weights are codes, as floats where they are `wanted`.
+Read read_quantized(const Problem& problem, std::span<const QuantizedLinearRegion> matmuls, bool wanted) {
+  Read read = read_matmuls(problem, matmuls, false, false);
+  if (!read.refusal.empty()) return read;
+  for (size_t i = 0; i < matmuls.size(); ++i) {
+    if (matmuls[i].code.n != matmuls[0].code.n) read.refusal = "matmuls of one input have several widths";
+    if (!wanted) continue;
+    const Node& node = matmuls[i].node();
+    const Tensor* zeros = node.input(3) == nullptr ? nullptr : &*node.input(3)->constant;
+    const size_t at = static_cast<size_t>(read.code.b.index) + static_cast<size_t>(read.code.step()) * i;
+    read.constants[at] = write_floats(read.dtype(), {matmuls[i].code.k, matmuls[i].code.n},
+                                      dequantized_weights(*node.input(1)->constant, *node.input(2)->constant, zeros,
+                                                          node.attrs.integer("block_size"), node.attrs.text("table")));
+  }
+  return read;
+}
+
+/// Nothing when the region does not begin with a matmul. `wanted`: its constants are.
+std::optional<Read> read_region(const Problem& problem, bool wanted) {
+  if (const std::vector<QuantizedLinearRegion> matmuls = read_quantized_linear_regions(problem.region);
+      !matmuls.empty())
+    return read_quantized(problem, matmuls, wanted);
   if (const std::vector<LinearRegion> linears = read_linear_regions(problem.region); !linears.empty())
     return read_matmuls(problem, std::span(linears), false, linears[0].transposed);
   if (const std::optional<MatmulRegion> matmul = read_matmul_region(problem.region))
@@ -202,7 +224,7 @@ class CublasLtSource final : public TacticSource {
   std::string_view name() const override { return "cublaslt"; }
 
   void propose(const Problem& problem, Candidates& out) const override {
-    std::optional<Read> found = read_region(problem);
+    std::optional<Read> found = read_region(problem, false);
     if (!found) return;
     if (!cublaslt_library().found()) return out.refuse("cublaslt", cublaslt_library().missing);
     if (!gpu_selected()) return out.refuse("cublaslt", "there is no GPU to ask");
@@ -223,7 +245,7 @@ class CublasLtSource final : public TacticSource {
   }
 
   Compiled compile(const Problem& problem, const Tactic& tactic) const override {
-    Read read = *read_region(problem);
+    Read read = *read_region(problem, true);
     HONE_ASSERT(read.refusal.empty(), "refused after all: {}", read.refusal);
     const auto found = Matmul(*shape_at_opt(read)).heuristics(cublaslt_handle(), kWorkspace, kOffers);
     const auto rank = static_cast<size_t>(read_fields<AlgorithmTactic>(tactic.params).rank);
@@ -242,9 +264,10 @@ class CublasLtSource final : public TacticSource {
     const std::string source =
         std::string(kernels::prelude) + finish_source(read.match, read.code.epilogue, read.dtype());
     std::vector<DeviceCode> codes;
-    for (const std::string& architecture : architectures_of(problem))
-      codes.push_back(
-          {architecture, {std::string(kFinished), attrs, kMatmulVersion}, compile_cubin(source, architecture)});
+    for (const std::string& architecture : architectures_of(problem)) {
+      Blob cubin = compile_cubin(source, architecture);
+      codes.push_back({architecture, {std::string(kFinished), attrs, kMatmulVersion}, std::move(cubin)});
+    }
     return encode_device_code(codes);
   }
 };

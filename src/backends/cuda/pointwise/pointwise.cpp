@@ -238,7 +238,7 @@ Tactic tactic_in(Layout layout, const Problem& problem) {
 
 struct PointwiseFamily {
   static constexpr std::string_view kName = "pointwise";
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   using Params = NoParams;
   using Code = PointwiseCode;
 

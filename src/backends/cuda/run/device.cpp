@@ -42,6 +42,7 @@ DeviceInfo describe(CUdevice device) {
   info.memory_bus_bits = attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
   info.error_correction = attribute(device, CU_DEVICE_ATTRIBUTE_ECC_ENABLED) != 0;
   info.half_arithmetic = info.half_networks = info.tf32_matmuls = info.bf16_matmuls = true;
+  info.half_quantized_weights = true;
   info.rates = {.f32_flops = 3e12 * info.workers,
                 .memory_bytes = 25e9 * info.workers,
                 .cache_bytes = 50e9 * info.workers,
