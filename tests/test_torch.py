@@ -191,6 +191,30 @@ def test_another_process_finds_the_engines(folder, small):
     print(done.stdout)
 
 
+class Fixed(torch.nn.Module):
+    """Channels by a convolution, length by what is added: torch may still trace both as symbols."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.place = torch.nn.Conv1d(6, 4, 3, padding=1), torch.nn.Parameter(torch.randn(4, 20))
+
+    def forward(self, x):
+        return self.conv(x) + self.place
+
+
+@torch.no_grad()
+def test_what_an_operator_fixes_is_no_size_that_changes(folder):
+    torch._dynamo.reset()
+    model = Fixed().eval()
+    run = torch.compile(model, backend=hone.torch.backend, options={"cache": folder, "flags": ["--builderOptimizationLevel=0"]}, dynamic=True)
+    for rows in (2, 3):
+        x = torch.randn(rows, 6, 20)
+        found, heard = told(lambda x=x: run(x))
+        assert not heard, heard
+        torch.testing.assert_close(found, model(x), rtol=1e-4, atol=1e-4)
+    assert len(list(folder.glob("*.plan"))) == 1
+
+
 @torch.no_grad()
 def test_exported_programs_become_plans(folder, small):
     program = torch.export.export(small, (image(2),), dynamic_shapes=({0: torch.export.Dim.AUTO}, None)[:1])

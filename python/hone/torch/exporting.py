@@ -119,8 +119,16 @@ def inert(node: torch.fx.Node) -> bool:
 def sizes_of(program: torch.export.ExportedProgram) -> list[list[int]]:
     """Of each input, -1 for what may change."""
     names = set(program.graph_signature.user_inputs)
-    return [[-1 if isinstance(size, torch.SymInt) else size for size in node.meta["val"].shape]
+    return [[_known(size) for size in node.meta["val"].shape]
             for node in program.graph.nodes if node.op == "placeholder" and node.name in names and isinstance(node.meta.get("val"), torch.Tensor)]
+
+
+def _known(size: int | torch.SymInt) -> int:
+    """torch keeps as a symbol what an operator has fixed since, as a convolution does its channels."""
+    if isinstance(size, int):
+        return size
+    number = size.node.maybe_as_int()
+    return -1 if number is None else number
 
 
 def model_of(program: torch.export.ExportedProgram, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
