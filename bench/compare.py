@@ -15,7 +15,6 @@ import json
 import math
 import os
 import pathlib
-import shlex
 import signal
 import statistics
 import subprocess
@@ -232,7 +231,7 @@ def arguments():
 
 def main():
     options = arguments()
-    report = {"machine": machine.describe(ROOT), "command": "./dev bench " + shlex.join(sys.argv[1:])}
+    report = {"machine": machine.describe(ROOT), "command": machine.command("./dev bench")}
     print(machine.sentence(report["machine"]))
     runs = []
     options.json.parent.mkdir(parents=True, exist_ok=True)

@@ -4,8 +4,9 @@
 bf16 a number, the latter two.
 
 Each model has a process and a share of the cores of its own, as many side by side as there are. Kernels are timed in company: good enough to be
-chosen, no figures. An error is the norm of the difference over the norm, the largest over a model's outputs of floats. Detection models, whose
-boxes the smallest difference may reorder, are tests/test_zoo.py's.
+chosen, no figures. An error is the norm of the difference over the norm, the largest over a model's outputs of floats. Language models in ONNX
+Runtime's own form are held against exact arithmetic (exact.py), and ONNX Runtime beside Hone. Detection models, whose boxes the smallest
+difference may reorder, are tests/test_zoo.py's.
 
     errors.py --json FILE
 """
@@ -22,6 +23,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests"), os.environ.get("HONE_PACKAGE", str(ROOT / "build/release/python"))]
 
+import exact  # noqa: E402
 import machine  # noqa: E402
 import materialise  # noqa: E402
 import zoo  # noqa: E402
@@ -30,6 +32,7 @@ from liven import DETECTION  # noqa: E402
 
 MODES = {"default": [], "noTF32": ["--noTF32"]}
 LIMITS = {"default": 2e-5, "noTF32": 5e-6}
+EXACT = {"llama_160m_f32.ort", "llama_160m_int4.ort"}
 
 
 def inference(path, name, flags, feeds):
@@ -51,8 +54,12 @@ def inference(path, name, flags, feeds):
     return {output: context.value(output) if output in context.engine.by_value else context.bound[output] for output in context.engine.outputs}, tiles
 
 
+def largest_error(found, expected):
+    return max(relative_error(found[output], values) for output, values in expected.items() if values.dtype.kind == "f")
+
+
 def errors_of(name, level):
-    """{mode: {"error", "tiles"}}"""
+    """{mode: {"error", "tiles"}}, and of a model that exact arithmetic is known of {"onnxruntime": {"error", "tiles"}}"""
     path = materialise.materialise(name, ROOT / "build/zoo")
     feeds = {value.name: value.values() for value in zoo.inputs(name)}
     session = reference_session(path)
@@ -60,10 +67,12 @@ def errors_of(name, level):
     expected = dict(zip(outputs, session.run(outputs, feeds)))
     del session
     rows = {}
+    if name in EXACT:
+        found, expected = expected, exact.outputs(path, feeds)
+        rows["onnxruntime"] = {"error": largest_error(found, expected), "tiles": {}}
     for mode, flags in MODES.items():
         found, tiles = inference(path, name, [*flags, f"--builderOptimizationLevel={level}", "--avgTiming=1"], feeds)
-        errors = [relative_error(found[output], values) for output, values in expected.items() if values.dtype.kind == "f"]
-        rows[mode] = {"error": max(errors), "tiles": tiles}
+        rows[mode] = {"error": largest_error(found, expected), "tiles": tiles}
     return rows
 
 
@@ -83,7 +92,7 @@ def child(name, level):
 def line(name, row):
     if "failed" in row:
         return f"{name:28}{row['failed']}"
-    cells = [f"{mode} {found['error']:.2e}{'' if found['error'] <= LIMITS[mode] else ' ABOVE'} {found['tiles'] or ''}" for mode, found in row.items()]
+    cells = [f"{mode} {found['error']:.2e}{'' if found['error'] <= LIMITS.get(mode, found['error']) else ' ABOVE'} {found['tiles'] or ''}" for mode, found in row.items()]
     return f"{name:28}" + "   ".join(cells)
 
 

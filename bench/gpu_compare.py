@@ -32,6 +32,7 @@ import numpy as np  # noqa: E402
 
 import gpu  # noqa: E402
 import inference  # noqa: E402
+import machine  # noqa: E402
 import materialise  # noqa: E402
 import zoo  # noqa: E402
 
@@ -185,7 +186,7 @@ def doctor(binaries):
 
 
 def run(rows, options):
-    report = {"command": "bench/gpu_compare.py " + " ".join(sys.argv[1:]), "date": time.strftime("%Y-%m-%d"), "rows": []}
+    report = {"command": machine.command("bench/gpu_compare.py"), "date": time.strftime("%Y-%m-%d"), "rows": []}
     with tempfile.TemporaryDirectory() as folder:
         trtexec = gpu.Trtexec(options.bin.resolve() / "trtexec", options.device, folder)
         for row in rows:

@@ -23,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "bench")]
 
 import gpu  # noqa: E402
+import machine  # noqa: E402
 import materialise  # noqa: E402
 import onnx  # noqa: E402
 import torch  # noqa: E402
@@ -181,8 +182,8 @@ def main():
                 rows.append({"model": name, "failure": str(error)[-1500:]})
         print(rows[-1], flush=True)
     if options.json:
-        machine = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
-        options.json.write_text(json.dumps({"machine": machine, "command": " ".join(sys.argv), "rows": rows}, indent=1) + "\n")
+        card = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
+        options.json.write_text(json.dumps({"machine": card, "command": machine.command("bench/gpu_shared.py"), "rows": rows}, indent=1) + "\n")
     return 0 if all(row.get("right") for row in rows) else 1
 
 

@@ -7,7 +7,9 @@ import os
 import pathlib
 import platform
 import re
+import shlex
 import subprocess
+import sys
 
 
 def cpu_fields():
@@ -34,6 +36,11 @@ def version(package):
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def command(program):
+    """How `program` was called, without the folders of this machine."""
+    return shlex.join([*program.split(), *(pathlib.Path(word).name if word.startswith("/") else word for word in sys.argv[1:])])
 
 
 def commit(root):

@@ -22,6 +22,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "bench"), str(ROOT / "tests")]
 
 import gpu  # noqa: E402
 import gpu_shared  # noqa: E402
+import machine  # noqa: E402
 import materialise  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
@@ -132,8 +133,8 @@ def main():
             rows.append(measured(trt, trtexec, name, options))
         print(rows[-1], flush=True)
     if options.json:
-        machine = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
-        options.json.write_text(json.dumps({"machine": machine, "command": " ".join(sys.argv), "rows": rows}, indent=1) + "\n")
+        card = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
+        options.json.write_text(json.dumps({"machine": card, "command": machine.command("bench/tensorrt_gpu.py"), "rows": rows}, indent=1) + "\n")
     return 0 if all(row["right"] for row in rows) else 1
 
 
