@@ -73,25 +73,21 @@ class GroupNorm final : public CpuKernel {
   }
 
  private:
-  struct Affine {
-    float factor, shift;
-  };
-  Affine affine(double mean, double squares, int64_t count, int64_t channel, const Bindings& b) const {
+  /// `squares`: the sum of squared distances to the centre, over `count` elements.
+  Affine affine(float centre, double squares, int64_t count, int64_t channel, const Bindings& b) const {
     const double factor =
         static_cast<double>(scale_.as<float>(b)[channel]) / std::sqrt(squares / static_cast<double>(count) + epsilon_);
-    return {static_cast<float>(factor),
-            static_cast<float>(static_cast<double>(bias_.as<float>(b)[channel]) - mean * factor)};
+    return {centre, static_cast<float>(factor), bias_.as<float>(b)[channel]};
   }
 
   void run_group(int64_t image, int64_t first, const Bindings& b) const {
     const int64_t start = (image * channels_ + first) * pixels_, count = group_ * pixels_;
     const float* x = x_.as<float>(b) + start;
-    const double mean = kernels_.sum(x, count) / static_cast<double>(count),
-                 squares = kernels_.distance(x, count, static_cast<float>(mean));
-    for (int64_t c = 0; c < group_; ++c) {
-      const Affine a = affine(mean, squares, count, first + c, b);
-      kernels_.scale(x + c * pixels_, y_.as<float>(b) + start + c * pixels_, pixels_, a.factor, a.shift);
-    }
+    const float centre = static_cast<float>(kernels_.sum(x, count) / static_cast<double>(count));
+    const double squares = kernels_.distance(x, count, centre);
+    for (int64_t c = 0; c < group_; ++c)
+      kernels_.scale(x + c * pixels_, y_.as<float>(b) + start + c * pixels_, pixels_,
+                     affine(centre, squares, count, first + c, b));
   }
 
   void run_strip(int64_t image, int64_t first, int worker, const Bindings& b) const {
@@ -113,10 +109,10 @@ class GroupNorm final : public CpuKernel {
     std::fill_n(sums, count, 0.0);
     kernels_.channel_sums({x, pixels_, count, channels_, centres, sums});
     for (int64_t c = 0; c < count; ++c) {
-      const Affine a = affine(static_cast<double>(centres[c]), group_sum(c), members, first + c, b);
+      const Affine a = affine(centres[c], group_sum(c), members, first + c, b);
       factors[c] = a.factor, shifts[c] = a.shift;
     }
-    kernels_.channel_scale({x, y_.as<float>(b) + start, pixels_, count, channels_, factors, shifts});
+    kernels_.channel_scale({x, y_.as<float>(b) + start, pixels_, count, channels_, centres, factors, shifts});
   }
 
   const GroupNormKernels kernels_;

@@ -61,8 +61,8 @@ double Distance(const float* x, int64_t n, float centre) {
       [centre](float v) { return (v - centre) * (v - centre); });
 }
 
-void Scale(const float* x, float* y, int64_t n, float factor, float shift) {
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * factor + shift;
+void Scale(const float* x, float* y, int64_t n, const Affine& a) {
+  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - a.centre) * a.factor + a.shift;
 }
 
 void ChannelSum(const ChannelSums& args) {
@@ -90,7 +90,7 @@ void ChannelScaled(const ChannelScale& args) {
   for (int64_t row = 0; row < args.rows; ++row) {
     const float* x = args.x + row * args.step;
     float* y = args.y + row * args.step;
-    for (int64_t c = 0; c < args.channels; ++c) y[c] = x[c] * args.factors[c] + args.shifts[c];
+    for (int64_t c = 0; c < args.channels; ++c) y[c] = (x[c] - args.centres[c]) * args.factors[c] + args.shifts[c];
   }
 }
 

@@ -17,12 +17,16 @@ struct ChannelSums {
   const float* centres;  // null: plain sums
   double* sums;
 };
-/// y = x * factors + shifts for rows of channels.
+/// y = (x - centre) * factor + shift. The mean is subtracted first: times a factor of 1/sqrt(epsilon) its rounding alone would be 1e-5 of y.
+struct Affine {
+  float centre, factor, shift;
+};
+/// The same for rows of channels, each with its own three.
 struct ChannelScale {
   const float* x;
   float* y;
   int64_t rows, channels, step;
-  const float *factors, *shifts;
+  const float *centres, *factors, *shifts;
 };
 /// One channel of LRN: y = x / (bias + factor * sum of squares over `neighbours` channels from `first`)^beta, for `count` floats.
 struct ChannelResponse {
@@ -36,7 +40,7 @@ struct GroupNormKernels {
   /// Sum of x, or of squared distances to `centre`, over a contiguous stretch.
   double (*sum)(const float* x, int64_t n);
   double (*distance)(const float* x, int64_t n, float centre);
-  void (*scale)(const float* x, float* y, int64_t n, float factor, float shift);
+  void (*scale)(const float* x, float* y, int64_t n, const Affine& affine);
   void (*channel_sums)(const ChannelSums&);
   void (*channel_scale)(const ChannelScale&);
   void (*channel_response)(const ChannelResponse&);

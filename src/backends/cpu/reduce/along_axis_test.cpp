@@ -113,6 +113,15 @@ TEST(GroupNormTactic, InBothLayouts) {
   }
 }
 
+TEST(GroupNormTactic, OneElementIsItsBias) {
+  CheckOptions options = kSizes;
+  options.tolerance = 1e-7;
+  EXPECT_GT(check_tactics("(%x: f32[N,48,1,1], %s: f32[48], %b: f32[48]) {\n %y = InstanceNormalization(%x, %s, %b) "
+                          "{epsilon=1e-05}\n return %y\n}",
+                          "group_norm", options),
+            0);
+}
+
 TEST(NeighbourNormTactic, ResponsesAndNorms) {
   for (const int size : {1, 3, 4, 5})
     EXPECT_GT(
