@@ -69,6 +69,35 @@ def gpt2(batch):
     return Decoder(), (tokens(torch, batch, 50257),)
 
 
+def llama_token(batch):
+    """One more token behind those of a cache, which is as large as it will become: transformers' StaticCache."""
+    import torch
+    import transformers
+    import zoo
+
+    config = transformers.LlamaConfig(vocab_size=32000, hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12,
+                                      num_key_value_heads=4, tie_word_embeddings=False)
+
+    class Step(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = transformers.LlamaForCausalLM(config)
+
+        def prepare(self, ids, position):
+            """The cache is there before anything is compiled, and its layers count together."""
+            self.cache = transformers.StaticCache(config=config, max_cache_len=zoo.PAST + 64)
+            self.model(input_ids=ids, past_key_values=self.cache, cache_position=position, use_cache=True)
+            self.count = self.cache.layers[0].cumulative_length
+            for layer in self.cache.layers:
+                layer.cumulative_length = self.count
+
+        def forward(self, ids, position):
+            self.count.copy_(position[0])
+            return self.model(input_ids=ids, past_key_values=self.cache, cache_position=position, use_cache=True).logits
+
+    return Step(), (torch.randint(0, 32000, (batch, 1)), torch.full((1,), zoo.PAST))
+
+
 def yolo(batch):
     """The network has no home in a package: its ONNX nodes are run one by one, for the compiler to see."""
     import torch
@@ -77,7 +106,7 @@ def yolo(batch):
 
 
 MODELS = {name: vision(name) for name in ("resnet18", "resnet50", "mobilenet_v3_large", "efficientnet_b0", "vit_b_16", "swin_t", "convnext_tiny")}
-MODELS |= {"hf_bert_base": bert, "hf_gpt2": gpt2, "yolov8n_like": yolo}
+MODELS |= {"hf_bert_base": bert, "hf_gpt2": gpt2, "yolov8n_like": yolo, "llama_160m_token": llama_token}
 
 
 def OnnxModule(name):  # noqa: N802 - a class that exists once torch does
@@ -146,6 +175,8 @@ def compiled(name, batch):
     if inputs[0].dim() == 4:
         model = model.to(memory_format=torch.channels_last)
         inputs = (inputs[0].contiguous(memory_format=torch.channels_last),)
+    if hasattr(model, "prepare"):
+        model.prepare(*inputs)
     return torch.compile(model, mode="reduce-overhead"), inputs
 
 

@@ -27,9 +27,6 @@ int64_t result_of(const Graph& region, const Value* value) {
 
 std::string reason_against(const Graph& region, const Node& node) {
   if (node.attrs.text("layout") != "bhsd") return "tokens stand before heads";
-  for (const Value* value : node.inputs)
-    if (value != nullptr && value->type.dtype != DType::f32)
-      return fmt::format("operand is {}, not f32", name_of(value->type.dtype));
   for (const Value* value : {node.input(0), joining(node, 1)->input(0), joining(node, 1)->input(1),
                              joining(node, 2)->input(0), joining(node, 2)->input(1)})
     if (input_index(region, value) < 0) return "queries, keys or values are constant";
@@ -51,25 +48,14 @@ Dims operand_dims(const Code& code, size_t i, const KernelShapes& shapes) {
   return dims_of(operand_type(code.operands[i], shapes));
 }
 
-/// Sizes of what is in the cache and what comes behind it.
+/// Keys or values, those in the cache and those behind it.
 Dims joined(const Code& code, size_t first, const KernelShapes& shapes) {
-  Dims past = operand_dims(code, first, shapes), fresh = operand_dims(code, first + 1, shapes);
-  HONE_CHECK(past.size() == 4 && fresh.size() == 4, "attention to a cache in the plan has an operand of another rank");
-  const int64_t tokens = past[2];
-  past[2] = fresh[2];
-  HONE_CHECK(past == fresh, "attention to a cache in the plan joins {} and {}", join_dims(past), join_dims(fresh));
-  past[2] += tokens;
-  return past;
-}
-
-size_t other_result(const Code& code) {
-  for (int64_t i = 0; i < 3; ++i)
-    if (i != code.keys && i != code.values) return static_cast<size_t>(i);
-  return 0;
+  return joined_tokens(operand_dims(code, first, shapes), operand_dims(code, first + 1, shapes));
 }
 
 AttentionSizes::Operands operands_of(const Code& code, const KernelShapes& shapes) {
-  const size_t kept = (code.keys >= 0 ? 1U : 0U) + (code.values >= 0 ? 1U : 0U), result = other_result(code);
+  const size_t kept = (code.keys >= 0 ? 1U : 0U) + (code.values >= 0 ? 1U : 0U),
+               result = attention_result(code.keys, code.values);
   HONE_CHECK((code.keys != code.values || code.keys < 0) && shapes.outputs.size() == kept + 1 &&
                  std::max(code.keys, code.values) <= static_cast<int64_t>(kept) && result <= kept,
              "attention to a cache in the plan has {} results", shapes.outputs.size());
@@ -86,6 +72,21 @@ AttentionSizes::Operands operands_of(const Code& code, const KernelShapes& shape
 }
 
 }  // namespace
+
+size_t attention_result(int64_t keys, int64_t values) {
+  size_t i = 0;
+  while (static_cast<int64_t>(i) == keys || static_cast<int64_t>(i) == values) ++i;
+  return i;
+}
+
+Dims joined_tokens(const Dims& past, const Dims& fresh) {
+  HONE_CHECK(past.size() == 4 && fresh.size() == 4, "attention to a cache in the plan has an operand of another rank");
+  Dims all = past;
+  all[2] = fresh[2];
+  HONE_CHECK(all == fresh, "attention to a cache in the plan joins {} and {}", join_dims(past), join_dims(fresh));
+  all[2] += past[2];
+  return all;
+}
 
 std::optional<CachedAttentionRegion> read_cached_attention(const Problem& problem) {
   const Graph& graph = problem.region;
@@ -109,7 +110,7 @@ CachedAttentionLayer::CachedAttentionLayer(const CachedAttentionCode& given, con
     : AttentionSizes(operands_of(given, shapes), HeadOrder::heads_first),
       code(given),
       past(operand_dims(given, Code::kPastKeys, shapes)[2]),
-      result(other_result(given)) {
+      result(attention_result(given.keys, given.values)) {
   HONE_CHECK(operand_dims(given, Code::kPastValues, shapes)[2] == past,
              "attention to a cache in the plan has other numbers of keys and values");
 }

@@ -25,8 +25,14 @@ struct CachedAttentionRegion {
   const Node* node = nullptr;  // the attention
   CachedAttentionCode code;
   std::vector<Tensor> constants = {};  // operands that are constant
-  std::string refusal = {};            // empty where kernels of f32 operands take it
+  std::string refusal = {};            // empty where kernels of its operands' type take it
 };
+
+/// Which of the results is the attention's own, where these keep keys and values (-1: nothing does).
+size_t attention_result(int64_t keys, int64_t values);
+
+/// Sizes of what is in a cache and what comes behind it. Throws Error where they do not fit together.
+Dims joined_tokens(const Dims& past, const Dims& fresh);
 
 /// Nothing where the region is something else.
 std::optional<CachedAttentionRegion> read_cached_attention(const Problem& problem);

@@ -82,6 +82,9 @@ struct CachedAttentionFamily {
     const std::optional<CachedAttentionRegion> region = read_cached_attention(problem);
     if (!region) return;
     if (!region->refusal.empty()) return out.refuse(kName, region->refusal);
+    for (const Value* value : region->node->inputs)
+      if (value != nullptr && value->type.dtype != DType::f32)
+        return out.refuse(kName, fmt::format("operand is {}, not f32", name_of(value->type.dtype)));
     const Dims q = region->node->input(0)->type.shape.values(), k = region->node->input(1)->type.shape.values();
     if (q[2] * q[1] / k[1] > kMostQueries) return out.refuse(kName, "so many queries are matmuls");
     if (k[0] * k[1] < info.workers) return out.refuse(kName, "fewer heads of keys than workers");
