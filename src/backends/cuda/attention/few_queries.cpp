@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kMostRows = 16;  // queries that share a head of keys; more are matmuls
 constexpr int64_t kRows = 8;       // of them in a block
-constexpr int64_t kSharedBytes = 47 << 10;
+constexpr int64_t kMostShared = 47 << 10;
 
 struct FewQueriesTactic {
   int64_t warps = 8, loads = 4;  // of a block; of keys that a warp reads before it computes
@@ -39,7 +39,7 @@ bool fits(const FewQueriesTactic& form, int64_t rows, int64_t depth, int64_t wid
   constexpr int64_t kRegisters = 65536, kMostOfThread = 255, kRest = 48;
   const int64_t registers = 2 * rows * width + 8 * form.loads + kRest;
   return registers <= kMostOfThread && registers * 32 * form.warps <= kRegisters &&
-         (form.warps + 1) * rows * (depth + 2) * 4 <= kSharedBytes;
+         (form.warps + 1) * rows * (depth + 2) * 4 <= kMostShared;
 }
 
 /// Steps in elements.
