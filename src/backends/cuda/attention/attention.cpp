@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "backends/cuda/attention/steps.h"
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
-#include "ops/ops.h"
 #include "regions/attention_region.h"
 
 namespace hone::cuda {
@@ -36,39 +36,6 @@ std::optional<Tile> plain_tile(const Depths& depths) {
   }
   return std::nullopt;
 }
-
-/// Steps in elements.
-struct Attention {
-  static constexpr std::string_view kName = "Attention";
-  int32_t queries = 0, keys = 0, heads = 0, key_heads = 0;
-  int64_t q_batch = 0, q_head = 0, q_row = 0, k_batch = 0, k_head = 0, k_row = 0;
-  int64_t v_batch = 0, v_head = 0, v_row = 0, o_batch = 0, o_head = 0, o_row = 0;
-  int64_t m_batch = 0, m_head = 0, m_row = 0, m_column = 0;
-  float scale = 1;
-  static void fields(auto& self, auto& visit) {
-    visit("queries", self.queries);
-    visit("keys", self.keys);
-    visit("heads", self.heads);
-    visit("key_heads", self.key_heads);
-    visit("q_batch", self.q_batch);
-    visit("q_head", self.q_head);
-    visit("q_row", self.q_row);
-    visit("k_batch", self.k_batch);
-    visit("k_head", self.k_head);
-    visit("k_row", self.k_row);
-    visit("v_batch", self.v_batch);
-    visit("v_head", self.v_head);
-    visit("v_row", self.v_row);
-    visit("o_batch", self.o_batch);
-    visit("o_head", self.o_head);
-    visit("o_row", self.o_row);
-    visit("m_batch", self.m_batch);
-    visit("m_head", self.m_head);
-    visit("m_row", self.m_row);
-    visit("m_column", self.m_column);
-    visit("scale", self.scale);
-  }
-};
 
 struct AttentionParameters {
   static constexpr std::string_view kKernel = "attention";
@@ -113,18 +80,9 @@ struct PlacedAttention {
 };
 
 std::string reason_against(const Problem& problem, const AttentionRegion& region) {
-  const Node& node = *region.node;
-  for (size_t i = 0; i < 3; ++i) {
-    const Value* operand = node.input(i);
-    if (!is_kernel_float(operand->type.dtype) || operand->type.dtype != node.input(0)->type.dtype)
-      return fmt::format("operand is {}", name_of(operand->type.dtype));
-  }
-  for (const Node* symbolic : problem.symbolic.nodes())
-    for (size_t i = 0; i < 3 && symbolic->is(ops::scaled_dot_product_attention); ++i)
-      if (!symbolic->input(i)->type.shape[3].is_constant()) return "the depth is not fixed";
+  if (std::string reason = operands_refusal(problem, *region.node); !reason.empty()) return reason;
   if (const Depths depths(region); !plain_tile(depths))
     return fmt::format("depths are {} and {}", depths.keys, depths.values);
-  if (region.mask() != nullptr && !is_kernel_float(region.mask()->type.dtype)) return "the mask is no float";
   return {};
 }
 
@@ -148,23 +106,6 @@ void require_launchable(const AttentionSizes& sizes) {
   if (sizes.mask)
     HONE_CHECK(sizes.mask->dims[2] * sizes.mask->dims[3] < kRows, "an attention's mask has {} x {} entries for a head",
                sizes.mask->dims[2], sizes.mask->dims[3]);
-}
-
-Attention attention_of(const AttentionSizes& sizes, double scale) {
-  const auto& [q, k, v, y, mask] = sizes;
-  Attention a{.queries = static_cast<int32_t>(q.rows),
-              .keys = static_cast<int32_t>(k.rows),
-              .heads = static_cast<int32_t>(q.heads),
-              .key_heads = static_cast<int32_t>(k.heads),
-              .scale = static_cast<float>(scale)};
-  a.q_batch = q.batch_stride, a.q_head = q.head_stride, a.q_row = q.row_stride;
-  a.k_batch = k.batch_stride, a.k_head = k.head_stride, a.k_row = k.row_stride;
-  a.v_batch = v.batch_stride, a.v_head = v.head_stride, a.v_row = v.row_stride;
-  a.o_batch = y.batch_stride, a.o_head = y.head_stride, a.o_row = y.row_stride;
-  if (!mask) return a;
-  a.m_batch = mask->strides[0], a.m_head = mask->strides[1];
-  a.m_row = mask->strides[2], a.m_column = mask->strides[3];
-  return a;
 }
 
 struct AttentionFamily {

@@ -8,10 +8,10 @@
 #include <cmath>
 #include <optional>
 
+#include "backends/cuda/attention/steps.h"
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
-#include "ops/ops.h"
 #include "regions/attention_region.h"
 #include "regions/cached_attention.h"
 
@@ -42,45 +42,12 @@ bool fits(const FewQueriesTactic& form, int64_t rows, int64_t depth, int64_t wid
          (form.warps + 1) * rows * (depth + 2) * 4 <= kMostShared;
 }
 
-/// Steps in elements.
-struct Attended {
-  static constexpr std::string_view kName = "Attended";
-  int32_t queries = 0, keys = 0, past = 0, heads = 0, key_heads = 0;
-  float scale = 1;
-  int64_t q_batch = 0, q_head = 0, q_row = 0, k_batch = 0, k_head = 0, k_row = 0;
-  int64_t v_batch = 0, v_head = 0, v_row = 0, o_batch = 0, o_head = 0, o_row = 0;
-  int64_t m_batch = 0, m_head = 0, m_row = 0, m_column = 0;
-  static void fields(auto& self, auto& visit) {
-    visit("queries", self.queries);
-    visit("keys", self.keys);
-    visit("past", self.past);
-    visit("heads", self.heads);
-    visit("key_heads", self.key_heads);
-    visit("scale", self.scale);
-    visit("q_batch", self.q_batch);
-    visit("q_head", self.q_head);
-    visit("q_row", self.q_row);
-    visit("k_batch", self.k_batch);
-    visit("k_head", self.k_head);
-    visit("k_row", self.k_row);
-    visit("v_batch", self.v_batch);
-    visit("v_head", self.v_head);
-    visit("v_row", self.v_row);
-    visit("o_batch", self.o_batch);
-    visit("o_head", self.o_head);
-    visit("o_row", self.o_row);
-    visit("m_batch", self.m_batch);
-    visit("m_head", self.m_head);
-    visit("m_row", self.m_row);
-    visit("m_column", self.m_column);
-  }
-};
-
 struct FewQueriesParameters {
   static constexpr std::string_view kKernel = "few_queries";
   Reads q, k, v, new_k, new_v, mask;
   Writes out, kept_k, kept_v;
-  Attended a;
+  Attention a;
+  int32_t past = 0;
   static void fields(auto& self, auto& visit) {
     visit("q", self.q, "T");
     visit("k", self.k, "T");
@@ -92,6 +59,7 @@ struct FewQueriesParameters {
     visit("kept_k", self.kept_k, "T");
     visit("kept_v", self.kept_v, "T");
     visit("a", self.a);
+    visit("past", self.past);
   }
 };
 
@@ -165,14 +133,8 @@ int64_t rows_of(const Node& node) {
 std::string reason_against(const Problem& problem, const FewQueriesRegion& region) {
   if (!region.refusal.empty()) return region.refusal;
   const Node& node = *region.node;
+  if (std::string reason = operands_refusal(problem, node); !reason.empty()) return reason;
   const DType dtype = node.input(0)->type.dtype;
-  if (!is_kernel_float(dtype)) return fmt::format("operand is {}", name_of(dtype));
-  for (size_t i = 1; i < 3; ++i)
-    if (node.input(i)->type.dtype != dtype) return fmt::format("operand is {}", name_of(node.input(i)->type.dtype));
-  if (node.input(3) != nullptr && !is_kernel_float(node.input(3)->type.dtype)) return "the mask is no float";
-  for (const Node* symbolic : problem.symbolic.nodes())
-    for (size_t i = 0; i < 3 && symbolic->is(ops::scaled_dot_product_attention); ++i)
-      if (!symbolic->input(i)->type.shape[3].is_constant()) return "the depth is not fixed";
   const int64_t depth = node.input(0)->type.shape[3].value(), lanes = depth / vector_width(dtype);
   if (node.input(2)->type.shape[3] != Dim(depth)) return "keys and values are of different depths";
   if (depth % vector_width(dtype) != 0 || lanes > 32 || !std::has_single_bit(static_cast<uint64_t>(lanes)))
@@ -223,26 +185,12 @@ AttentionSizes sizes_of(const FewQueriesCode& code, const LoadContext& context) 
   return sizes;
 }
 
-Attended attended(const FewQueriesCode& code, const AttentionSizes& sizes, const LoadContext& context) {
-  const auto& [q, k, v, y, mask] = sizes;
-  Attended a{.queries = static_cast<int32_t>(q.rows),
-             .keys = static_cast<int32_t>(k.rows),
-             .past = static_cast<int32_t>(k.rows),
-             .heads = static_cast<int32_t>(q.heads),
-             .key_heads = static_cast<int32_t>(k.heads),
-             .scale = static_cast<float>(code.scale)};
-  if (code.cached()) {
-    a.past = static_cast<int32_t>(context.dims_of(code.k)[2]);
-    HONE_CHECK(context.dims_of(code.v)[2] == a.past, "an attention in the plan has other numbers of keys and values");
-  }
-  a.q_batch = q.batch_stride, a.q_head = q.head_stride, a.q_row = q.row_stride;
-  a.k_batch = k.batch_stride, a.k_head = k.head_stride, a.k_row = k.row_stride;
-  a.v_batch = v.batch_stride, a.v_head = v.head_stride, a.v_row = v.row_stride;
-  a.o_batch = y.batch_stride, a.o_head = y.head_stride, a.o_row = y.row_stride;
-  if (!mask) return a;
-  a.m_batch = mask->strides[0], a.m_head = mask->strides[1];
-  a.m_row = mask->strides[2], a.m_column = mask->strides[3];
-  return a;
+/// Keys that were in the cache; all of them where there is none.
+int64_t past_of(const FewQueriesCode& code, const AttentionSizes& sizes, const LoadContext& context) {
+  if (!code.cached()) return sizes.k.rows;
+  const int64_t past = context.dims_of(code.k)[2];
+  HONE_CHECK(context.dims_of(code.v)[2] == past, "an attention in the plan has other numbers of keys and values");
+  return past;
 }
 
 struct FewQueriesFamily {
@@ -289,7 +237,6 @@ struct FewQueriesFamily {
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
     const AttentionSizes sizes = sizes_of(code, context);
-    const auto kept = [](int64_t at) { return result_pointer(at); };
     const FewQueriesParameters parameters{.q = code.q.pointer(),
                                           .k = code.k.pointer(),
                                           .v = code.v.pointer(),
@@ -297,9 +244,10 @@ struct FewQueriesFamily {
                                           .new_v = input_place(code.new_v).pointer(),
                                           .mask = code.mask.pointer(),
                                           .out = output(static_cast<int64_t>(attention_result(code.keys, code.values))),
-                                          .kept_k = kept(code.keys),
-                                          .kept_v = kept(code.values),
-                                          .a = attended(code, sizes, context)};
+                                          .kept_k = result_pointer(code.keys),
+                                          .kept_v = result_pointer(code.values),
+                                          .a = attention_of(sizes, code.scale),
+                                          .past = static_cast<int32_t>(past_of(code, sizes, context))};
     return single(context, launch_of(*context.module, parameters,
                                      {{blocks_of(sizes.queries_per_key() * sizes.q.rows, code.rows) * code.blocks,
                                        sizes.k.heads, sizes.q.batch},

@@ -50,7 +50,7 @@ extern "C" __global__ void TOGETHER __launch_bounds__(WARPS * 32) few_queries(FE
   __shared__ float tops[WARPS][ROWS], totals[WARPS][ROWS], parts[WARPS][ROWS][DEPTH];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, near = lane / KEY_LANES, column = lane % KEY_LANES * V;
   const int batch = blockIdx.z, key_head = blockIdx.y, first = blockIdx.x / BLOCKS * ROWS, rank = blockIdx.x % BLOCKS;
-  const int shared = a.heads / a.key_heads, rows = shared * a.queries, fresh = a.keys - a.past;
+  const int shared = a.heads / a.key_heads, rows = shared * a.queries, fresh = a.keys - past;
   const i64 which = (i64)batch * a.key_heads + key_head;
   const auto head_of = [&](int row) { return key_head * shared + row / a.queries; };
 
@@ -73,8 +73,8 @@ extern "C" __global__ void TOGETHER __launch_bounds__(WARPS * 32) few_queries(FE
       const int key = start + n * NEAR + near;
       if (key >= a.keys) continue;
 #if HAS_CACHE
-      const bool is_past = key < a.past;
-      const i64 at = is_past ? (which * a.past + key) * DEPTH + column : (which * fresh + key - a.past) * DEPTH + column;
+      const bool is_past = key < past;
+      const i64 at = is_past ? (which * past + key) * DEPTH + column : (which * fresh + key - past) * DEPTH + column;
       keys[n] = *reinterpret_cast<const Part*>((is_past ? k : new_k) + at);
       values[n] = *reinterpret_cast<const Part*>((is_past ? v : new_v) + at);
 #else
