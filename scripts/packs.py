@@ -18,6 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST_LINES = 3000
 DECLARATION = re.compile(r"(?:template <.*> )?(?:struct|class|union|enum class|enum|using) (\w+)"
                          r"|(?:[\w:<>,&*\s\[\]().\"]+?[\s&*])([a-zA-Z_]\w*)(?:\(|\{|\[| = |;)")
+# Further constants of a declaration, on its first line and on those behind it.
+FURTHER = re.compile(r"(?:, |^ +)(k[A-Z]\w*)(?= = |\[|\{|;)")
 # Compiled once per instruction set, by including itself; written for a name that a macro gives; with names that an enumeration brings.
 ALONE = re.compile(r"foreach_target\.h|^#undef |^using enum ", re.MULTILINE)
 # Told apart by the type they take, wherever they stand; or given a name of their own in each file by cmake/hone.cmake.
@@ -31,6 +33,7 @@ AFTER = "#undef reason_against\n"
 def declared(path):
     """(names that stay in the file, names that others see)"""
     own, seen, hidden = set(), set(), False
+    unfinished = None  # where further constants of a declaration that goes on belong
     for line in path.read_text().splitlines():
         if line.startswith("namespace {"):
             hidden = True
@@ -43,7 +46,12 @@ def declared(path):
             names = own if hidden or line.startswith("static ") else seen
             if name not in APART:
                 names.add(name)
-            names.update(re.findall(r", (k[A-Z]\w*)(?= = |\[|\{|;)", line))
+            names.update(FURTHER.findall(line))
+            unfinished = names if line.startswith("constexpr ") and ";" not in line else None
+        elif unfinished is not None:
+            unfinished.update(FURTHER.findall(line))
+            if ";" in line:
+                unfinished = None
     return own, seen
 
 
