@@ -51,13 +51,14 @@ class Engine:
         found = inference.run_plan(self.trtexec, "m.plan", given, names, self.shapes, runs=3)
         self.error = max(float(inference.relative_error(found[key], value)) for key, value in wanted.items())
 
+    def run(self, seconds, *flags):
+        return self.trtexec("--loadEngine=m.plan", f"--shapes={self.shapes}", "--useCudaGraph", "--noDataTransfers", "--warmUp=100", f"--duration={seconds}", "--iterations=20", *flags)
+
     def turn(self):
-        return gpu.median_ms(self.trtexec("--loadEngine=m.plan", f"--shapes={self.shapes}", "--useCudaGraph", "--noDataTransfers", "--warmUp=100", "--duration=0.5", "--iterations=20"))
+        return gpu.median_ms(self.run(0.5))
 
     def profile(self, path):
-        log = self.trtexec("--loadEngine=m.plan", f"--shapes={self.shapes}", "--useCudaGraph", "--noDataTransfers", "--warmUp=100", "--duration=0.2", "--iterations=20",
-                           "--dumpProfile", "--separateProfileRun", "--exportProfile=profile.json", "--exportLayerInfo=layers.json")
-        path.write_text(log)
+        path.write_text(self.run(0.2, "--dumpProfile", "--separateProfileRun"))
 
 
 def measure(batch, options):
