@@ -105,7 +105,7 @@ TESTS = {
     "runtime": ["ir", "ops", "device", "backends/all.h", "builder", "tuner"],
     "perf": ["plan", "device", "backends/all.h", "ir", "ops", "builder", "tuner"],
     "describe": ["ir", "ops", "device", "backends/all.h", "builder", "tuner"],
-    "builder": ["runtime", "backends/all.h", "onnx"],
+    "builder": ["runtime", "backends/all.h", "backends/cpu/run/device.h", "onnx"],
     "precision": ["backends/all.h", "ops"],
     "tuner": ["backends/all.h", "ops"],
     "device": ["ops"],

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "builder/compile_ahead.h"
 #include "builder/details.h"
+#include "builder/prepare/by_entry.h"
 #include "builder/prepare/debug_tensors.h"
 #include "builder/problem.h"
 #include "plan/memory.h"
@@ -21,12 +22,18 @@ namespace {
 class Lowering {
  public:
   Lowering(const BuildSession& session, const ProfilePoints& points, const Choice& choice, PlanAssets& assets)
-      : session_(session), points_(points), choice_(choice), assets_(assets), ahead_(choice) {}
+      : session_(session),
+        points_(points),
+        choice_(choice),
+        assets_(assets),
+        turns_(session.graph, choice.layers),
+        ahead_(choice) {}
 
   Profile run() {
     profile_.ranges = points_.ranges;
     for (const Value* input : session_.graph.inputs())
-      buffers_[{input, edges().of_input(input)}] = add_buffer(*input, edges().of_input(input), BufferKind::input);
+      buffers_[{input, edges().of_input(input), false}] =
+          add_buffer(*input, edges().of_input(input), BufferKind::input);
     // Outputs come first so that what is computed into them may share their memory.
     const std::vector<Value*>& outputs = session_.graph.outputs();
     for (size_t i = 0; i < outputs.size(); ++i) reserve_output(outputs[i], i >= session_.prepared.outputs);
@@ -39,6 +46,7 @@ class Lowering {
       return session_.sizes.managed(*output) && edges().of_output(output) != Layout::linear;
     };
     if (std::ranges::none_of(outputs, waits)) --stage_;
+    rounds_ = 1;
     for (const Value* output : outputs) {
       buffer(output, edges().of_output(output));  // reformats the result if it lies otherwise
     }
@@ -109,8 +117,30 @@ class Lowering {
     return nullptr;
   }
 
-  /// A fresh buffer for a value that is about to be written in this layout.
+  /// A fresh buffer for a value that is about to be written in this layout; where that goes by entry and other layers read it, an entry
+  /// of one.
   BufferId write_buffer(const Value& value, Layout layout) {
+    if (!by_entry()) return write_whole(value, layout);
+    return turns_.seen_outside(value) ? add_entry_of(value, layout, write_whole(value, layout))
+                                      : add_entry(value, layout);
+  }
+
+  bool by_entry() const { return rounds_ > 1; }
+
+  /// A buffer for one entry, which nobody needs in the next round.
+  BufferId add_entry(const Value& value, Layout layout, BufferId alias = -1) {
+    TensorType type = entry_type(value.type);
+    type.layout = layout;
+    profile_.buffers.push_back({.name = value.name, .type = std::move(type), .alias = alias});
+    return buffers_[{&value, layout, true}] = static_cast<BufferId>(profile_.buffers.size() - 1);
+  }
+  BufferId add_entry_of(const Value& value, Layout layout, BufferId batch) {
+    const BufferId id = add_entry(value, layout, batch);
+    profile_.buffers.back().entry = true;
+    return id;
+  }
+
+  BufferId write_whole(const Value& value, Layout layout) {
     const auto reserved = reserved_.find(&value);
     const bool in_output =
         reserved != reserved_.end() && always_same_bytes(value.type.shape, layout, buffer_layout(reserved->second));
@@ -118,24 +148,43 @@ class Lowering {
     const bool own_slot = in_output && session_.graph.is_output(&value) && layout == buffer_layout(reserved->second);
     const BufferId id =
         own_slot ? reserved->second : add_buffer(value, layout, BufferKind::arena, in_output ? reserved->second : -1);
-    buffers_[{&value, layout}] = id;
+    buffers_[{&value, layout, false}] = id;
     return id;
   }
 
   /// The value's buffer in the layout asked for; inserts a reformat when it lies otherwise.
   BufferId buffer(const Value* value, Layout layout) {
-    if (const auto at = buffers_.find({value, layout}); at != buffers_.end()) return at->second;
-    const auto source =
-        std::find_if(buffers_.begin(), buffers_.end(), [&](const auto& entry) { return entry.first.first == value; });
+    if (const auto at = buffers_.find({value, layout, by_entry()}); at != buffers_.end()) return at->second;
+    const auto [have, source] = source_of(value, layout);
+    if (have == layout) return source;
+    if (!always_same_bytes(value->type.shape, have, layout) || needs_own_slot(value, layout, source))
+      return add_reformat(value, have, layout);
+    if (by_entry()) return add_entry(*value, layout, source);
+    return buffers_[{value, layout, false}] = add_buffer(*value, layout, BufferKind::arena, source);
+  }
+
+  /// What a layer finds of a value, and its layout; of a batch it finds an entry, in the layout wanted if there is such.
+  std::pair<Layout, BufferId> source_of(const Value* value, Layout wanted) {
+    const auto find = [&](bool entry, std::optional<Layout> layout) {
+      return std::ranges::find_if(buffers_, [&](const auto& known) {
+        const auto& [of, lies, one] = known.first;
+        return of == value && one == entry && (!layout || lies == *layout);
+      });
+    };
+    auto source = by_entry() ? find(false, wanted) : buffers_.end();
+    if (source == buffers_.end()) {
+      if (source = find(by_entry(), {}); source != buffers_.end())
+        return {std::get<Layout>(source->first), source->second};
+      source = find(false, {});
+    }
     HONE_ASSERT(source != buffers_.end(), "{} is read before it is written", value->label());
-    const Layout have = source->first.second;
-    if (always_same_bytes(value->type.shape, have, layout) && !needs_own_slot(value, layout, source->second))
-      return buffers_[{value, layout}] = add_buffer(*value, layout, BufferKind::arena, source->second);
-    return add_reformat(value, have, layout);
+    const Layout layout = std::get<Layout>(source->first);
+    return {layout, add_entry_of(*value, layout, source->second)};
   }
 
   bool needs_own_slot(const Value* value, Layout layout, BufferId source) const {
-    return session_.graph.is_output(value) && layout == edges().of_output(value) && root(source) != reserved_.at(value);
+    return !by_entry() && session_.graph.is_output(value) && layout == edges().of_output(value) &&
+           root(source) != reserved_.at(value);
   }
 
   BufferId root(BufferId id) const {
@@ -144,11 +193,11 @@ class Lowering {
   }
 
   BufferId add_reformat(const Value* value, Layout from, Layout to) {
-    const auto at = choice_.reformats.find({value, from, to});
+    const auto at = choice_.reformats.find({value, from, to, by_entry()});
     HONE_ASSERT(at != choice_.reformats.end(), "no reformat of {} from {} to {}", value->label(), name_of(from),
                 name_of(to));
-    const BufferId in = buffers_.at({value, from});
-    const BufferId out = write_buffer(*value, to);
+    const BufferId in = buffers_.at({value, from, by_entry()});
+    const BufferId out = by_entry() ? add_entry(*value, to) : write_whole(*value, to);
     Step step{.name = fmt::format("Reformatting CopyNode for {} {}",
                                   session_.graph.is_output(value) ? "Output Tensor" : "Input Tensor", value->label()),
               .origin = {},
@@ -169,9 +218,11 @@ class Lowering {
     step.outputs = std::move(outputs);
     for (const Tensor& constant : compiled.constants) step.constants.push_back(assets_.constant(constant));
     step.code = assets_.blob(compiled.code);
-    step.tuned_ms = candidate.timing.ms;
+    step.tuned_ms = candidate.timing.ms * static_cast<double>(rounds_);
     note_traffic(step);
     step.stage = stage_;
+    step.by_entry = by_entry();
+    if (by_entry()) step.details.set("Batch", std::string("entry by entry"));
     profile_.steps.push_back(step);
   }
 
@@ -192,7 +243,7 @@ class Lowering {
       step.details.set("BytesFromHost", bytes(step.outputs));
       return;
     }
-    int64_t total = bytes(step.inputs) + bytes(step.outputs);
+    int64_t total = (bytes(step.inputs) + bytes(step.outputs)) * rounds_;
     for (const int32_t id : step.constants) total += static_cast<int64_t>(assets_.bytes_of(id));
     step.details.set("Bytes", total);
   }
@@ -211,6 +262,7 @@ class Lowering {
 
   void lower_layer(const Layer& layer) {
     const Region& region = layer.region;
+    rounds_ = region.rounds;
     Step step{.name = region.name(), .origin = region.origin(), .kind = layer_kind(region)};
     step.details = layer_details(region);
     if (region.is_view) return lower_view(layer, std::move(step));
@@ -236,7 +288,7 @@ class Lowering {
         reserved != reserved_.end() && session_.graph.is_output(value) && edges().of_output(value) == Layout::linear;
     if (own_slot && root(in) != reserved->second) return copy_view(layer, std::move(step), in, reserved->second);
     const BufferId out = own_slot ? reserved->second : add_buffer(*value, Layout::linear, BufferKind::arena, in);
-    buffers_[{value, Layout::linear}] = out;
+    buffers_[{value, Layout::linear, false}] = out;
     step.source = "view";
     step.tactic = "alias";
     step.inputs = {in};
@@ -257,7 +309,7 @@ class Lowering {
         if (tactic.in == std::vector{Layout::linear} && tactic.out == std::vector{Layout::linear}) {
           finish_step(step, problem, {.tactic = tactic, .source = source, .key = {}, .timing = {}, .timed_now = false},
                       {in}, {out});
-          buffers_[{layer.region.outputs[0], Layout::linear}] = out;
+          buffers_[{layer.region.outputs[0], Layout::linear, false}] = out;
           return;
         }
     }
@@ -282,10 +334,13 @@ class Lowering {
   const ProfilePoints& points_;
   const Choice& choice_;
   PlanAssets& assets_;
+  const Turns turns_;
   CompileAhead ahead_;
   Profile profile_;
   int stage_ = 0;
-  std::map<std::pair<const Value*, Layout>, BufferId> buffers_;
+  int64_t rounds_ = 1;  // of the layer that is lowered
+  std::map<std::tuple<const Value*, Layout, bool>, BufferId>
+      buffers_;                                          // of a value in a layout, or of one of its entries
   std::unordered_map<const Value*, BufferId> reserved_;  // values that live in an output's memory
 };
 

@@ -588,6 +588,7 @@ std::vector<Region> split(const Region& region, const Graph& graph) {
   else if (is_anchor(*region.nodes[0])) cut(region.nodes.size() - 1);
   else
     for (Node* node : region.nodes) pieces.push_back(finish({node}, graph, position));
+  for (Region& piece : pieces) piece.rounds = region.rounds;
   return pieces;
 }
 

@@ -16,6 +16,7 @@ struct Region {
   std::vector<Node*> nodes;             // in graph order; the last one gives the result
   std::vector<Value*> inputs, outputs;  // dynamic values only; constants belong to the region
   bool is_view = false;                 // nothing to compute: the result is the operand under another shape
+  int64_t rounds = 1;                   // more: it goes entry by entry, at the usual sizes so many times
 
   std::string name() const;                 // node names joined with " + "
   std::vector<std::string> origin() const;  // ONNX nodes, without repeats

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "builder/prepare/by_entry.h"
 #include "builder/prepare/layer_types.h"
 #include "builder/problem.h"
 #include "builder/problems/offers.h"
@@ -90,6 +91,7 @@ std::unique_ptr<Problem> problem_of(const BuildSession& session, const ProfilePo
   host_only = session.sizes.host_only(region);
   const auto make = [&](const SymbolValues& sizes) {
     auto problem = std::make_unique<Problem>(make_problem(region, sizes, session.device.info(), allowed));
+    if (region.rounds > 1) *problem = of_one_entry(std::move(*problem), region);
     problem->targets = session.options.targets;
     return problem;
   };
@@ -110,11 +112,11 @@ class ValueTable {
   void gives(const Value* value, Layout layout) { given_[value].insert(layout); }
   void wants(const Value* value, Layout layout) { wanted_[value].insert(layout); }
   /// Pairs in an order that does not depend on addresses.
-  std::vector<ReformatKey> pairs() {
+  std::vector<LayoutChange> pairs() {
     std::vector<std::pair<int, const Value*>> order;
     for (const auto& [value, layouts] : wanted_) order.emplace_back(id(value), value);
     std::sort(order.begin(), order.end());
-    std::vector<ReformatKey> result;
+    std::vector<LayoutChange> result;
     for (const auto& [number, value] : order)
       for (const Layout from : given_[value])
         for (const Layout to : wanted_[value])
@@ -148,10 +150,11 @@ void add_layouts(const Region& region, const std::vector<Layout>& in, const std:
   for (size_t i = 0; i < out.size(); ++i) table.gives(region.outputs[i], out[i]);
 }
 
-ReformatLayer make_reformat(BuildSession& session, const ProfilePoints& points, const Value& value, Layout from,
-                            Layout to) {
+/// Of the value, or of one entry.
+ReformatLayer make_reformat(BuildSession& session, const ProfilePoints& points, const Value& value,
+                            const TensorType& type, Layout from, Layout to) {
   ReformatLayer result;
-  result.problem = std::make_unique<Problem>(make_reformat_problem(value.type, points.opt, session.device.info()));
+  result.problem = std::make_unique<Problem>(make_reformat_problem(type, points.opt, session.device.info()));
   result.problem->targets = session.options.targets;
   std::vector<Candidate> candidates = reformat_offers(*result.problem, session.backend);
   std::erase_if(candidates, [&](const Candidate& candidate) {
@@ -166,6 +169,23 @@ ReformatLayer make_reformat(BuildSession& session, const ProfilePoints& points, 
   result.candidate = *best;
   session.listeners.tell(&BuildListener::reformat_timed, value, result.candidate, points);
   return result;
+}
+
+/// Makes the reformats for a change of layout: the one that goes entry by entry, the other, or both, as layers may need them. Their time
+/// in ms; nothing where one cannot be had.
+std::optional<double> add_reformats(BuildSession& session, const ProfilePoints& points, const Turns& turns,
+                                    const LayoutChange& change, Choice& choice) {
+  const auto& [value, from, to] = change;
+  double ms = 0;
+  for (const bool by_entry : {false, true}) {
+    if (!(by_entry ? turns.seen_inside(*value) : turns.seen_outside(*value))) continue;
+    const TensorType type = by_entry ? entry_type(value->type) : value->type;
+    ReformatLayer made = make_reformat(session, points, *value, type, from, to);
+    if (made.problem == nullptr) return std::nullopt;
+    ms = made.candidate.timing.ms * static_cast<double>(by_entry ? turns.rounds() : 1);
+    choice.reformats.emplace(ReformatKey(value, from, to, by_entry), std::move(made));
+  }
+  return ms;
 }
 
 /// How much there is to gain by timing a layer, in about milliseconds.
@@ -260,6 +280,7 @@ bool always_same_bytes(const Shape& shape, Layout a, Layout b) {
 
 std::vector<Layer> propose_layers(BuildSession& session, const ProfilePoints& points) {
   std::vector<Region> formed = form_regions(session.graph, session.device.info().byte_matmuls);
+  mark_by_entry(session, points, formed);
   std::deque<Region> queue(std::make_move_iterator(formed.begin()), std::make_move_iterator(formed.end()));
   std::vector<Layer> layers;
   while (!queue.empty()) {
@@ -319,26 +340,24 @@ Choice choose(BuildSession& session, const ProfilePoints& points, std::vector<La
     for (const Value* value : layer.region.inputs) region.inputs.push_back(table.id(value));
     for (const Value* value : layer.region.outputs) region.outputs.push_back(table.id(value));
     if (layer.region.is_view) region.options.push_back({{Layout::linear}, {Layout::linear}, 0, 0});
+    const auto rounds = static_cast<double>(layer.region.rounds);
     for (size_t i = 0; i < layer.candidates.size(); ++i)
       if (const Candidate& c = layer.candidates[i]; c.timing.ms >= 0)
-        region.options.push_back({c.tactic.in, c.tactic.out, c.timing.ms + c.source->break_ms(), static_cast<int>(i)});
+        region.options.push_back(
+            {c.tactic.in, c.tactic.out, (c.timing.ms + c.source->break_ms()) * rounds, static_cast<int>(i)});
     for (const SelectOption& option : region.options) add_layouts(layer.region, option.in, option.out, table);
     problem.regions.push_back(std::move(region));
   }
 
   Choice choice;
+  const Turns turns(session.graph, layers);
   session.listeners.tell(&BuildListener::reformats_begun);
-  for (const ReformatKey& key : table.pairs()) {
-    const auto& [value, from, to] = key;
+  for (const LayoutChange& change : table.pairs()) {
+    const auto& [value, from, to] = change;
     double& ms = problem.reformat_ms[{table.id(value), from, to}];
     if (always_same_bytes(value->type.shape, from, to)) continue;
-    ReformatLayer reformat = make_reformat(session, points, *value, from, to);
-    if (reformat.problem == nullptr) {
-      problem.reformat_ms.erase({table.id(value), from, to});
-      continue;
-    }
-    ms = reformat.candidate.timing.ms;
-    choice.reformats.emplace(key, std::move(reformat));
+    if (const std::optional<double> found = add_reformats(session, points, turns, change, choice)) ms = *found;
+    else problem.reformat_ms.erase({table.id(value), from, to});
   }
 
   const Selected selected = select(problem);

@@ -15,7 +15,8 @@ struct ReformatLayer {
   std::unique_ptr<Problem> problem;
   Candidate candidate;
 };
-using ReformatKey = std::tuple<const Value*, Layout, Layout>;  // value, from, to
+using LayoutChange = std::tuple<const Value*, Layout, Layout>;       // value, from, to
+using ReformatKey = std::tuple<const Value*, Layout, Layout, bool>;  // and whether it goes entry by entry
 
 struct Choice {
   std::vector<Layer> layers;                       // `chosen` filled in

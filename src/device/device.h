@@ -39,9 +39,10 @@ struct DeviceInfo {
   std::string architecture;  // "avx512", "avx2", "scalar"; "sm90"
   int workers = 1;           // cores used / SMs
   int64_t memory_bytes = 0;
-  int64_t cache_bytes = 0;  // L2 of a core or of the GPU
-  int64_t core_bytes = 0;   // fast memory of one core: its L2, or a multiprocessor's shared memory
-  double clock_ghz = 0;     // 0: unknown
+  int64_t cache_bytes = 0;         // L2 of a core or of the GPU
+  int64_t shared_cache_bytes = 0;  // the last cache, where layers gain by what others left in it; 0: none
+  int64_t core_bytes = 0;          // fast memory of one core: its L2, or a multiprocessor's shared memory
+  double clock_ghz = 0;            // 0: unknown
   double memory_clock_ghz = 0;
   int memory_bus_bits = 0;
   std::optional<bool> error_correction = {};  // of the memory; nothing: unknown

@@ -43,6 +43,7 @@ Json buffer_json(const BufferSlot& slot) {
             {"alias", slot.alias}};
   if (slot.managed) json["managed"] = true;
   if (slot.debug) json["debug"] = true;
+  if (slot.entry) json["entry"] = true;
   if (slot.most) json["most"] = to_json(TensorType{slot.type.dtype, *slot.most})["dims"], json["sizes"] = slot.sizes;
   return json;
 }
@@ -57,6 +58,7 @@ BufferSlot read_buffer(const Json& json) {
   slot.kind = static_cast<BufferKind>(at - std::begin(kKinds));
   slot.managed = json.contains("managed");
   slot.debug = json.contains("debug");
+  slot.entry = json.contains("entry");
   if (!json.contains("most")) return slot;
   slot.most = type_from_json({{"dtype", "i64"}, {"dims", json["most"]}, {"layout", name_of(Layout::linear)}}).shape;
   slot.sizes = index(member(json, "sizes"));
@@ -77,6 +79,7 @@ Json step_json(const Step& step) {
             {"code", step.code},
             {"tuned_ms", step.tuned_ms}};
   if (step.stage != 0) json["stage"] = step.stage;
+  if (step.by_entry) json["by_entry"] = true;
   return json;
 }
 Step read_step(const Json& json) {
@@ -92,7 +95,8 @@ Step read_step(const Json& json) {
           .constants = read_list(json, "constants", index),
           .code = index(member(json, "code")),
           .tuned_ms = real_member(json, "tuned_ms"),
-          .stage = json.contains("stage") ? index(json["stage"]) : 0};
+          .stage = json.contains("stage") ? index(json["stage"]) : 0,
+          .by_entry = json.contains("by_entry")};
 }
 
 Json profile_json(const Profile& profile) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "plan/turns.h"
 
 namespace hone {
 
@@ -74,6 +75,14 @@ Lifetimes lifetimes(const Profile& profile, size_t begin, size_t end) {
   for (size_t s = begin; s < end; ++s) {
     for (const BufferId id : profile.steps[s].inputs) touch(id, static_cast<int32_t>(s));
     for (const BufferId id : profile.steps[s].outputs) touch(id, static_cast<int32_t>(s));
+  }
+  // A batch whose entries steps see in turn is there from the first of them to the last.
+  for (size_t s = begin, next = begin; s < end; s = next) {
+    next = turns_end(profile.steps, s);
+    for (const BufferId id : entries_in(profile, s, next)) {
+      touch(id, static_cast<int32_t>(s));
+      touch(id, static_cast<int32_t>(next) - 1);
+    }
   }
   for (size_t s = end; s < profile.steps.size(); ++s)
     for (const BufferId id : profile.steps[s].inputs)

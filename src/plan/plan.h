@@ -25,6 +25,7 @@ enum class BufferKind : uint8_t { input, output, arena };
 /// A measured buffer is the device's own way to data-dependent sizes: it has room for `most`, and its writer puts the sizes that it
 /// has into the buffer `sizes`. They are known when the stage has ended.
 /// What a debug buffer holds stays there until the inference ends: nothing else gets its memory.
+/// An entry buffer is one entry of the batch that `alias` is, along the first axis: in each round of its steps the next.
 struct BufferSlot {
   std::string name;  // tensor name for inputs and outputs; also names of inner tensors, for reports
   TensorType type;
@@ -34,9 +35,11 @@ struct BufferSlot {
   bool debug = false;
   std::optional<Shape> most = {};
   BufferId sizes = -1;  // i64, one per axis; -1: the buffer is not measured
+  bool entry = false;
 };
 
-/// One launch.
+/// One launch; where it goes by entry, one for each entry of the batch. Neighbours that do take turns: all of them for the first
+/// entry, then all for the second, so that what they hand on stays in the caches.
 struct Step {
   std::string name;                 // layer name; fused parts joined with " + "
   std::vector<std::string> origin;  // ONNX node names
@@ -49,6 +52,7 @@ struct Step {
   int32_t code = -1;               // index into Plan::blobs; -1: nothing to launch (a view)
   double tuned_ms = 0;             // time of the chosen tactic when it was tuned; 0 when unknown
   int32_t stage = 0;               // steps of a stage need no size that this stage decides; ascending over the steps
+  bool by_entry = false;
 };
 
 struct ProfileRange {

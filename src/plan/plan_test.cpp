@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "plan/memory.h"
 #include "plan/plan_testing.h"
 
 namespace hone {
@@ -243,6 +244,60 @@ TEST(PlanFile, KeepsTheRoomOfMeasuredBuffers) {
   EXPECT_EQ(plan.profiles[0].buffers[2].most->text(), (Shape{Dim::symbol("N") * Dim(4), 1}.text()));
   EXPECT_EQ(plan.profiles[0].buffers[2].sizes, 3);
   EXPECT_EQ(plan.profiles[0].buffers[1].sizes, -1);
+}
+
+/// The sample with a step in front that works on the rows of x one after the other.
+Plan sample_by_entry() {
+  Plan plan = sample();
+  Profile& profile = plan.profiles[0];
+  TensorType row = profile.buffers[0].type;
+  row.shape[0] = Dim(1);
+  profile.buffers.push_back({.name = "rows", .type = profile.buffers[0].type});
+  profile.buffers.push_back({.name = "x", .type = row, .alias = 0, .entry = true});
+  profile.buffers.push_back({.name = "rows", .type = row, .alias = 2, .entry = true});
+  profile.buffers.push_back({.name = "inner", .type = row});
+  const Step step{
+      .name = "first", .source = "cpu", .tactic = "row", .inputs = {3}, .outputs = {5}, .code = 0, .by_entry = true};
+  profile.steps.insert(profile.steps.begin(), 2, step);
+  profile.steps[1].name = "second", profile.steps[1].inputs = {5}, profile.steps[1].outputs = {4};
+  return plan;
+}
+
+TEST(PlanFile, KeepsWhatGoesEntryByEntry) {
+  const std::vector<std::byte> bytes = save_plan(sample_by_entry());
+  const Plan plan = load_plan(blob_of(bytes));
+  EXPECT_EQ(save_plan(plan), bytes);
+  EXPECT_TRUE(plan.profiles[0].buffers[3].entry);
+  EXPECT_TRUE(plan.profiles[0].steps[1].by_entry);
+  EXPECT_FALSE(plan.profiles[0].steps[2].by_entry);
+}
+
+TEST(PlanVerify, RefusesEntriesThatNobodyTakesInTurn) {
+  const auto refused = [](auto&& damage) {
+    Plan plan = sample_by_entry();
+    damage(plan.profiles[0]);
+    EXPECT_THROW(verify(plan), Error);
+  };
+  EXPECT_NO_THROW(verify(sample_by_entry()));
+  refused([](Profile& p) { p.steps[0].by_entry = p.steps[1].by_entry = false; });
+  refused([](Profile& p) { p.steps[2].by_entry = true, p.steps[2].stage = 1; });
+  refused([](Profile& p) { p.buffers[3].alias = -1; });
+  refused([](Profile& p) { p.buffers[3].type.shape[0] = Dim(2); });
+  refused([](Profile& p) { p.buffers[3].type.shape[1] = Dim(1000); });
+  refused([](Profile& p) { p.buffers[3].debug = true; });
+  refused([](Profile& p) { p.buffers[4].alias = 3; });
+  refused([](Profile& p) { p.buffers[2].type.shape[0] = Dim(3); });
+  refused([](Profile& p) { p.buffers[3].entry = p.buffers[4].entry = false; });
+}
+
+TEST(Memory, ABatchThatStepsTakeInTurnIsThereFromTheFirstToTheLast) {
+  const Plan plan = sample_by_entry();
+  const Lifetimes live = lifetimes(plan.profiles[0]);
+  const MemoryRequest &batch = live.requests[static_cast<size_t>(live.request_of_buffer[2])],
+                      &inner = live.requests[static_cast<size_t>(live.request_of_buffer[5])];
+  EXPECT_EQ(batch.first, 0);
+  EXPECT_EQ(inner.first, 0);
+  EXPECT_EQ(inner.last, 1);
 }
 
 TEST(PlanVerify, RefusesSizesThatNobodyMeasures) {

@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "base/limits.h"
-#include "plan/plan.h"
+#include "plan/turns.h"
 
 namespace hone {
 namespace {
@@ -101,6 +101,32 @@ void verify_steps(const Plan& plan, const Profile& profile) {
   }
 }
 
+void verify_entry(const Profile& profile, size_t id) {
+  const BufferSlot& slot = profile.buffers[id];
+  HONE_CHECK(slot.alias >= 0 && !slot.debug && !slot.most, "buffer {} is an entry of nothing", id);
+  const BufferSlot& batch = profile.buffers[static_cast<size_t>(slot.alias)];
+  TensorType one = batch.type;
+  HONE_CHECK(one.ranked && one.shape.rank() > 0 && !batch.most && entry_of(profile, slot.alias) < 0,
+             "buffer {} is an entry of no batch", id);
+  one.shape[0] = Dim(1);
+  HONE_CHECK(slot.type == one, "buffer {} of {} is no entry of {}", id, slot.type.text(), batch.type.text());
+}
+
+/// Only steps that go by entry may see entries; those that take turns see batches of one size, and at least one of them.
+void verify_entries(const Profile& profile) {
+  for (size_t id = 0; id < profile.buffers.size(); ++id)
+    if (profile.buffers[id].entry) verify_entry(profile, id);
+  for (size_t s = 0, end = 0; s < profile.steps.size(); s = end) {
+    end = turns_end(profile.steps, s);
+    std::set<std::string> counts;
+    for (const BufferId id : entries_in(profile, s, end))
+      counts.insert(profile.buffers[static_cast<size_t>(batch_of(profile, id))].type.shape[0].text());
+    const Step& step = profile.steps[s];
+    HONE_CHECK(counts.size() == (step.by_entry ? 1 : 0), "step {} works on entries of {} batches", step.name,
+               counts.size());
+  }
+}
+
 /// Users bind memory for what is declared: exactly that is what steps read and write there. Sizes are compared when symbols
 /// have values.
 void verify_interface(const Plan& plan, const Profile& profile) {
@@ -161,6 +187,7 @@ void verify(const Plan& plan) {
     verify_buffers(profile);
     verify_steps(plan, profile);
     verify_measured(profile);
+    verify_entries(profile);
     verify_ranges(plan, profile);
     HONE_CHECK(profile.arena_bytes >= 0, "the plan asks for {} bytes of activations", profile.arena_bytes);
     verify_interface(plan, profile);

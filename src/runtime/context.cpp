@@ -10,6 +10,7 @@
 #include "base/state_error.h"
 #include "base/text.h"
 #include "device/work_spans.h"
+#include "plan/turns.h"
 #include "runtime/impl.h"
 #include "runtime/ranks.h"
 
@@ -81,6 +82,16 @@ void learn_sizes(const BufferSlot& slot, const Tensor& result, SymbolValues& sym
   HONE_CHECK(result.dtype() == slot.type.dtype, "{} came out as {}, planned was {}", slot.name, name_of(result.dtype()),
              name_of(slot.type.dtype));
   if (slot.type.ranked && slot.type.element == nullptr) learn_sizes(slot, result.dims(), symbols);
+}
+
+/// How often the steps [begin, end), which take turns, do: once where they do not go by entry.
+int64_t rounds_of(const Profile& profile, const ShapeInstance& instance, size_t begin, size_t end) {
+  if (!profile.steps[begin].by_entry) return 1;
+  const BufferId batch = batch_of(profile, entries_in(profile, begin, end).front());
+  const int64_t rounds = instance.buffers[static_cast<size_t>(batch)].dims[0];
+  HONE_CHECK(rounds <= kMostRounds, "step {} is to go entry by entry over a batch of {}", profile.steps[begin].name,
+             rounds);
+  return rounds;
 }
 
 /// What profilers are told of a layer.
@@ -303,16 +314,18 @@ void ExecutionContext::record(size_t number) {
   prepared.step_of_launch.clear();
   prepared.outside.clear();
   std::vector<Launch> launches;
+  int64_t round = 0;
   const auto address = [&](BufferId id, bool is_input, size_t operand) -> void* {
-    const BufferId at = root(id);
+    const BufferId at = root(id), entry = entry_of(profile, id);
     if (instance.buffers[static_cast<size_t>(id)].managed) return &impl_->managed[static_cast<size_t>(at)];
-    if (const int64_t offset = instance.offsets[static_cast<size_t>(at)]; offset >= 0) return arena + offset;
-    prepared.outside.push_back({launches.size(), operand, is_input, at});
+    const int64_t moved = entry < 0 ? 0 : round * instance.buffers[static_cast<size_t>(entry)].bytes();
+    if (const int64_t offset = instance.offsets[static_cast<size_t>(at)]; offset >= 0) return arena + offset + moved;
+    prepared.outside.push_back({launches.size(), operand, is_input, at, moved});
     return nullptr;
   };
-  for (size_t s = instance.steps.begin; s < instance.steps.end; ++s) {
+  const auto add = [&](size_t s) {
     const std::shared_ptr<const Kernel>& kernel = instance.kernels[s - instance.steps.begin];
-    if (!kernel) continue;
+    if (!kernel) return;
     const Step& step = profile.steps[s];
     Launch launch;
     launch.kernel = kernel;
@@ -331,6 +344,12 @@ void ExecutionContext::record(size_t number) {
     launch.workspace = arena + instance.workspace_offset;
     prepared.step_of_launch.push_back(s);
     launches.push_back(std::move(launch));
+  };
+  for (size_t s = instance.steps.begin, next = s; s < instance.steps.end; s = next) {
+    next = turns_end(profile.steps, s);
+    const int64_t rounds = rounds_of(profile, instance, s, next);
+    for (round = 0; round < rounds; ++round)
+      for (size_t turn = s; turn < next; ++turn) add(turn);
   }
   prepared.recording = engine_->device().record(std::move(launches));
   prepared.recording->stop_at(impl_->stop);
@@ -364,7 +383,9 @@ void ExecutionContext::patch_pointers(size_t number) {
   }
   impl_->pointers_changed = false;
   Prepared& prepared = *impl_->stages[number].current;
-  const auto address = [&](const OutsideOperand& use) { return impl_->address[static_cast<size_t>(use.root)]; };
+  const auto address = [&](const OutsideOperand& use) -> void* {
+    return static_cast<std::byte*>(impl_->address[static_cast<size_t>(use.root)]) + use.offset;
+  };
   // Asking for the launches makes a device forget what it has captured.
   if (std::all_of(prepared.outside.begin(), prepared.outside.end(),
                   [&](const OutsideOperand& use) { return use.bound == address(use); }))
@@ -387,15 +408,19 @@ void ExecutionContext::replay(size_t number, Stream& stream) {
   if (impl_->span_observer) return replay_with_spans(prepared, stream);
   if (profiler_ == nullptr) return prepared.recording->replay(stream);
   const StageRange range = prepared.instance->steps;
-  size_t next = range.begin;
-  const auto tell_views = [&](size_t end) {  // they take no time
-    for (; next < end; ++next) profiler_->layer(source().steps[next], 0);
-  };
   const std::vector<size_t>& steps = prepared.step_of_launch;
-  tell_views(steps.empty() ? range.end : steps.front());
+  std::vector<double> taken(range.end - range.begin);  // nothing by views
+  size_t next = range.begin;
+  const auto tell = [&](size_t end) {
+    for (; next < end; ++next) profiler_->layer(source().steps[next], taken[next - range.begin]);
+  };
+  tell(steps.empty() ? range.end : steps.front());
   prepared.recording->replay(stream, [&](size_t launch, double milliseconds) {
-    profiler_->layer(source().steps[next++], milliseconds);
-    tell_views(launch + 1 < steps.size() ? steps[launch + 1] : range.end);
+    taken[steps[launch] - range.begin] += milliseconds;
+    // Steps that take turns have taken their time when the last of them has had its last.
+    const size_t following = launch + 1 < steps.size() ? steps[launch + 1] : range.end;
+    const bool last_turn = turns_end(source().steps, next) <= following;
+    if (last_turn) tell(following);
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/state_error.h"
 #include "base/text.h"
+#include "plan/turns.h"
 #include "runtime/impl.h"
 #include "tensor/layout.h"
 
@@ -86,6 +87,12 @@ Tensor ExecutionContext::debug_value(std::string_view name) const {
 }
 
 std::optional<Tensor> ExecutionContext::buffer_value(BufferId id) const {
+  // Steps that take turns are told of behind the last round: what they handed to others is whole then, the rest is of the last entry.
+  if (source().buffers[static_cast<size_t>(id)].entry) id = batch_of(source(), id);
+  else if (std::ranges::any_of(source().steps, [id](const Step& step) {
+             return step.by_entry && std::ranges::find(step.outputs, id) != step.outputs.end();
+           }))
+    return std::nullopt;
   const BufferSlot& slot = source().buffers[static_cast<size_t>(id)];
   if (source().buffers[static_cast<size_t>(root(id))].managed || !slot.type.ranked || is_object(slot.type.dtype))
     return std::nullopt;
@@ -98,6 +105,7 @@ std::optional<Tensor> ExecutionContext::buffer_value(BufferId id) const {
 }
 
 void ExecutionContext::set_buffer_value(BufferId id, const Tensor& value) {
+  if (source().buffers[static_cast<size_t>(id)].entry) id = batch_of(source(), id);
   const BufferSlot& slot = source().buffers[static_cast<size_t>(id)];
   const Dims dims = slot.type.shape.evaluate(impl_->symbols);
   HONE_CHECK(value.dtype() == slot.type.dtype && value.dims() == dims, "{} is {}", slot.name, slot.type.text());

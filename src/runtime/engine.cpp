@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/code_names.h"
 #include "plan/memory.h"
+#include "plan/turns.h"
 #include "runtime/impl.h"
 #include "runtime/instance.h"
 #include "runtime/ranks.h"
@@ -106,6 +107,8 @@ void fill_buffers(const Profile& profile, ShapeInstance& instance) {
     for (const BufferId id : profile.steps[s].inputs) fill(id);
     for (const BufferId id : profile.steps[s].outputs) fill(id);
   }
+  for (const BufferId entry : entries_in(profile, instance.steps.begin, instance.steps.end))
+    fill(batch_of(profile, entry));
   for (size_t id = 0; id < profile.buffers.size(); ++id)
     if (profile.buffers[id].kind != BufferKind::arena &&
         (profile.buffers[id].managed || all_known(profile.buffers[id].type.shape, instance.symbols)))
@@ -125,8 +128,14 @@ void check_views(const Profile& profile, const SymbolValues& symbols) {
     const BufferSlot* memory = &slot;
     while (memory->alias >= 0) memory = &profile.buffers[static_cast<size_t>(memory->alias)];
     const auto view = plain_type(slot, symbols), whole = plain_type(*memory, symbols);
-    HONE_CHECK(!view || !whole || view->bytes() <= whole->bytes(), "{} needs {} bytes but shares the {} bytes of {}",
-               slot.name, view->bytes(), whole->bytes(), memory->name);
+    if (!view || !whole) continue;
+    int64_t bytes = view->bytes();
+    if (slot.entry) {
+      const auto batch = plain_type(profile.buffers[static_cast<size_t>(slot.alias)], symbols);
+      bytes = batch ? checked_multiply(bytes, batch->dims[0]) : bytes;
+    }
+    HONE_CHECK(bytes <= whole->bytes(), "{} needs {} bytes but shares the {} bytes of {}", slot.name, bytes,
+               whole->bytes(), memory->name);
   }
 }
 

@@ -30,6 +30,7 @@ struct OutsideOperand {
   size_t launch, operand;
   bool is_input;
   BufferId root;
+  int64_t offset = 0;     // of an entry
   void* bound = nullptr;  // what the recording holds
 };
 

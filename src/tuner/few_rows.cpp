@@ -12,9 +12,9 @@ namespace {
 
 constexpr int64_t kFewEntries = 4, kFewElements = 1 << 20;  // what is evaluated as it is
 
-bool has_entries(const Value& value, size_t axis, int64_t count) {
+bool has_entries(const Value& value, size_t axis, const Dim& count) {
   const Shape& shape = value.type.shape;
-  return value.type.ranked && shape.rank() > axis && (axis == 0 || shape[0] == Dim(1)) && shape[axis] == Dim(count);
+  return value.type.ranked && shape.rank() > axis && (axis == 0 || shape[0] == Dim(1)) && shape[axis] == count;
 }
 
 /// Of an operand of the same rank, where all that the operator does is to its elements; a smaller one is repeated over entries.
@@ -34,10 +34,11 @@ std::optional<bool> apart(const Node& node, size_t operand, size_t axis) {
   return std::nullopt;
 }
 
-/// Makes a region's copy with two entries, node by node.
+/// Makes a region's copy with fewer entries, node by node.
 class Shortened {
  public:
-  Shortened(const Graph& region, size_t axis, int64_t count) : whole_(region), axis_(axis), count_(count) {}
+  Shortened(const Graph& region, size_t axis, Dim count, int64_t kept)
+      : whole_(region), axis_(axis), count_(std::move(count)), kept_(kept) {}
 
   std::optional<Graph> graph() {
     for (const Node* node : whole_.nodes())
@@ -49,6 +50,14 @@ class Shortened {
     for (const Value* output : whole_.outputs()) outputs.push_back(map_.at(output));
     few_.set_outputs(std::move(outputs));
     return std::move(few_);
+  }
+
+  /// Whether each input has an entry for each of the region's; asked behind graph().
+  bool all_apart() const {
+    return std::ranges::all_of(whole_.inputs(), [this](const Value* input) {
+      const auto found = apart_.find(input);
+      return found != apart_.end() && found->second;
+    });
   }
 
  private:
@@ -67,9 +76,7 @@ class Shortened {
   TensorType type_of(const Value& input) const {
     TensorType type = input.type;
     if (const auto found = apart_.find(&input); found == apart_.end() || !found->second) return type;
-    Dims dims = type.shape.values();
-    dims[axis_] = 2;
-    type.shape = Shape(dims);
+    type.shape[axis_] = Dim(kept_);
     return type;
   }
 
@@ -86,7 +93,8 @@ class Shortened {
 
   const Graph& whole_;
   size_t axis_;
-  int64_t count_;
+  Dim count_;
+  int64_t kept_;
   Graph few_;
   std::unordered_map<const Value*, bool> apart_;  // of the region's inputs
   std::unordered_map<const Value*, Value*> map_;
@@ -101,17 +109,17 @@ std::optional<FewEntries> with_two(const Graph& region, size_t axis) {
     const TensorType& type = value->type;
     if (!type.ranked || is_object(type.dtype) || type.shape.rank() == 0) return false;
     elements += type.shape.elements().value();
-    return axis > 0 || has_entries(*value, axis, count);
+    return axis > 0 || has_entries(*value, axis, Dim(count));
   };
   const auto made = [&](const Value* value) {
-    return has_entries(*value, axis, count) && (axis == 0 || value->type.shape.rank() > 2);
+    return has_entries(*value, axis, Dim(count)) && (axis == 0 || value->type.shape.rank() > 2);
   };
   if (count <= kFewEntries || !std::ranges::all_of(region.inputs(), fits) ||
       !std::ranges::all_of(region.outputs(), fits) || elements < kFewElements)
     return std::nullopt;
   for (const Node* node : region.nodes())
     if (node->inputs.empty() || (axis > 0 && !std::ranges::all_of(node->outputs, made))) return std::nullopt;
-  std::optional<Graph> few = Shortened(region, axis, count).graph();
+  std::optional<Graph> few = Shortened(region, axis, Dim(count), 2).graph();
   if (!few) return std::nullopt;
   return FewEntries{.region = std::move(*few), .axis = axis, .count = count};
 }
@@ -121,5 +129,15 @@ std::optional<FewEntries> with_two(const Graph& region, size_t axis) {
 std::optional<FewEntries> with_two_entries(const Graph& region) { return with_two(region, 0); }
 
 std::optional<FewEntries> with_two_rows(const Graph& region) { return with_two(region, 1); }
+
+std::optional<Graph> one_entry_of(const Graph& region, const Dim& count) {
+  const auto has_them = [&](const Value* value) { return has_entries(*value, 0, count); };
+  if (region.inputs().empty() || !std::ranges::all_of(region.inputs(), has_them) ||
+      !std::ranges::all_of(region.outputs(), has_them))
+    return std::nullopt;
+  Shortened shortened(region, 0, count, 1);
+  std::optional<Graph> one = shortened.graph();
+  return shortened.all_apart() ? std::move(one) : std::nullopt;
+}
 
 }  // namespace hone

@@ -23,6 +23,9 @@ std::optional<FewEntries> with_two_entries(const Graph& region);
 /// The same along the second axis of a batch of one. Operands that all rows share are whole.
 std::optional<FewEntries> with_two_rows(const Graph& region);
 
+/// The region with one of its `count` entries; nothing where it may mix them, or an input is the same for all.
+std::optional<Graph> one_entry_of(const Graph& region, const Dim& count);
+
 /// Which of the two entry `index` of `count` repeats: they alternate, and the last one is the second.
 inline int64_t repeated_entry(int64_t index, int64_t count) { return index + 1 == count ? 1 : index % 2; }
 

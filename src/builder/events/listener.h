@@ -56,6 +56,8 @@ class BuildListener {
   virtual void pass_said(Severity /*severity*/, std::string_view /*line*/) {}
   /// An input or output is no image, so it does not lie as asked for.
   virtual void stays_linear(const Value& /*edge*/, Layout /*asked*/) {}
+  /// So many layers at the head of the network go entry by entry: a batch of this size does not fit into the device's last cache.
+  virtual void head_goes_by_entry(size_t /*layers*/, int64_t /*entries*/) {}
   /// The graph is final. Whether times go to a file behind the build.
   virtual void tuning_begun(bool /*times_are_kept*/) {}
 

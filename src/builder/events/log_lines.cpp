@@ -135,6 +135,11 @@ void LogLines::tuning_cut_short(size_t by_rule, size_t total) {
   log_.warning("Tuning ended early: the tactics of {} of {} layers are chosen by rule, not by time.", by_rule, total);
 }
 
+void LogLines::head_goes_by_entry(size_t layers, int64_t entries) {
+  log_.info("{} layers at the head of the network go entry by entry: a batch of {} does not fit into the last cache.",
+            layers, entries);
+}
+
 void LogLines::reformats_begun() { log_.verbose("=============== Computing reformatting costs"); }
 
 void LogLines::reformat_timed(const Value& value, const Candidate& fastest, const ProfilePoints& points) {

@@ -21,6 +21,7 @@ class LogLines : public BuildListener {
   void layer_timed(const Layer& layer, const ProfilePoints& points, double seconds) override;
   void candidates_rejected(const Layer& layer) override;
   void tuning_cut_short(size_t by_rule, size_t total) override;
+  void head_goes_by_entry(size_t layers, int64_t entries) override;
   void reformats_begun() override;
   void reformat_timed(const Value& value, const Candidate& fastest, const ProfilePoints& points) override;
   void tactics_chosen(const Choice& choice, double seconds) override;

@@ -57,6 +57,7 @@ void visit(Info& info, Visitor&& fields) {
   fields.integer("workers", info.workers);
   fields.integer("memoryBytes", info.memory_bytes);
   fields.integer("cacheBytes", info.cache_bytes);
+  fields.integer("sharedCacheBytes", info.shared_cache_bytes);
   fields.integer("coreBytes", info.core_bytes);
   fields.flag("halfArithmetic", info.half_arithmetic);
   fields.flag("halfNetworks", info.half_networks);

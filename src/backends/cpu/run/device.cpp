@@ -48,6 +48,7 @@ DeviceInfo describe(const DeviceOptions& options) {
                                          : machine.cores;
   info.memory_bytes = machine.memory_bytes;
   info.cache_bytes = info.core_bytes = machine.cache_bytes;
+  info.shared_cache_bytes = options.shared_cache_bytes >= 0 ? options.shared_cache_bytes : machine.shared_cache_bytes;
   info.clock_ghz = machine.clock_ghz;
   info.byte_matmuls = options.isa != Isa::scalar;
   info.byte_dots = has_byte_dots(options.isa);

@@ -16,6 +16,7 @@ struct DeviceOptions {
   int workers = 0;              // 0: HONE_THREADS, else as many as there are cores
   std::vector<int> cores = {};  // logical processors; empty: those of this process
   Isa isa = best_isa();
+  int64_t shared_cache_bytes = -1;  // for choices; -1: the machine's
 };
 
 class CpuDevice final : public Device, public HasGroup {
