@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokens one after another from language models with a cache, as a program makes them through the Python package: a prompt in one piece,
 then a token at a time, the cache that a step gives being what the next is given. One plan for all lengths. ONNX Runtime beside it, a whole
-text each in turns; the tokens have to be the same.
+text each in turns; the tokens have to be the same. With --bf16 Hone in bf16 takes turns with them: how many times faster than in f32 is it,
+and how many of its tokens are the same?
 
-    tokens.py [--models llama_160m_f32.ort llama_160m_past.ts] [--prompt 128] [--new 128] [--threads 2] [--rounds 3] [--json out.json]
+    tokens.py [--models llama_160m_f32.ort llama_160m_past.ts] [--prompt 128] [--new 128] [--threads 2] [--rounds 3] [--bf16] [--json out.json]
 """
 
 import argparse
@@ -44,11 +45,11 @@ def shapes_at(inputs, past, new):
 class OfHone:
     """One plan: a prompt into an empty cache, and a token behind 1 to 511."""
 
-    def __init__(self, path, inputs, threads):
+    def __init__(self, path, inputs, threads, flags):
         device = hone.Device(f"cpu/{threads}")
         prompt = {name: tuple(tuple(shapes_at(inputs, 0, new)[name]) for new in (1, 128, LONGEST)) for name in inputs}
         token = {name: tuple(tuple(shapes_at(inputs, past, 1)[name]) for past in (1, 256, LONGEST)) for name in inputs}
-        plan = hone.build(path, ["--noTF32"], device, profiles=[prompt, token])
+        plan = hone.build(path, flags, device, profiles=[prompt, token])
         self.engine = plan.engine(device)
         self.contexts = [self.engine.context(profile) for profile in range(2)]
 
@@ -88,10 +89,13 @@ def text(engine, inputs, prompt, new):
     return tokens, seconds[0], seconds[1:]
 
 
+FLAGS = {"hone": ["--noTF32"], "hone_bf16": ["--bf16"]}
+
+
 def serve(kind, name, path, threads, pipe):
     """In a process of its own, whose workers wait for work in nobody else's time: a text and the memory so far for each prompt."""
     inputs = {value.name: value.dims for value in zoo.inputs(name)}
-    engine = OfHone(path, inputs, threads) if kind == "hone" else OfOnnxRuntime(path, threads)
+    engine = OfHone(path, inputs, threads, FLAGS[kind]) if kind in FLAGS else OfOnnxRuntime(path, threads)
     while (asked := pipe.recv()) is not None:
         pipe.send((*text(engine, inputs, *asked), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
 
@@ -100,7 +104,7 @@ def measure(name, options):
     path = str(materialise.materialise(name, ROOT / "build/zoo"))
     prompt = np.random.default_rng(5).integers(1, 30000, options.prompt).tolist()
     runs, engines, spawn = {}, {}, multiprocessing.get_context("spawn")
-    for kind in ("hone", "onnxruntime"):
+    for kind in ("hone", "onnxruntime", *(["hone_bf16"] if options.bf16 else [])):
         engines[kind], other = spawn.Pipe()
         spawn.Process(target=serve, args=(kind, name, path, options.threads, other), daemon=True).start()
         runs[kind] = []
@@ -111,7 +115,7 @@ def measure(name, options):
             runs[kind].append(pipe.recv())
     for pipe in engines.values():
         pipe.send(None)
-    row = {"model": name, "equal": len({tuple(tokens) for found in runs.values() for tokens, *_ in found}) == 1}
+    row = {"model": name, "equal": len({tuple(tokens) for kind in ("hone", "onnxruntime") for tokens, *_ in runs[kind]}) == 1}
     for kind, found in runs.items():
         warm = found[1:]
         steps = [seconds for _, _, each, _ in warm for seconds in each]
@@ -119,6 +123,9 @@ def measure(name, options):
                      "slowest_ms": statistics.median(max(each) for _, _, each, _ in warm) * 1e3, "grown_mib": warm[-1][3] - found[0][3],
                      "tokens_per_second": statistics.median(len(each) / (first + sum(each)) for _, first, each, _ in warm)}
     row["ratio"] = row["hone"]["tokens_per_second"] / row["onnxruntime"]["tokens_per_second"]
+    if options.bf16:
+        row["bf16_gain"] = row["hone_bf16"]["tokens_per_second"] / row["hone"]["tokens_per_second"]
+        row["bf16_same"] = sum(own == wide for own, wide in zip(runs["hone_bf16"][0][0], runs["hone"][0][0])) / (options.new + 1)
     return row
 
 
@@ -129,14 +136,16 @@ def main():
     parser.add_argument("--new", type=int, default=128)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--bf16", action="store_true", help="Hone in bf16 too")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     rows = []
     for name in options.models:
         rows.append(row := measure(name, options))
         print(f"{name}: " + ", ".join(f"{kind} {row[kind]['tokens_per_second']:.1f} tokens/s (prompt {row[kind]['prompt_ms']:.1f} ms, token "
-                                      f"{row[kind]['token_ms']:.2f}, slowest {row[kind]['slowest_ms']:.2f})" for kind in ("hone", "onnxruntime")) +
-              f"; {row['ratio']:.2f} times; tokens {'equal' if row['equal'] else 'DIFFER'}; memory grew by {row['hone']['grown_mib']:.0f} MiB", flush=True)
+                                      f"{row[kind]['token_ms']:.2f}, slowest {row[kind]['slowest_ms']:.2f})" for kind in row if isinstance(row[kind], dict)) +
+              f"; {row['ratio']:.2f} times; tokens {'equal' if row['equal'] else 'DIFFER'}; memory grew by {row['hone']['grown_mib']:.0f} MiB" +
+              (f"; bf16 {row['bf16_gain']:.2f} times f32, {row['bf16_same']:.0%} of its tokens the same" if options.bf16 else ""), flush=True)
     if options.json:
         options.json.write_text(json.dumps({"machine": machine.describe(ROOT), "rows": rows}, indent=1) + "\n")
 
