@@ -5,6 +5,7 @@
 // one serve the next.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backends/cpu/reduce/row_folds.h"
 #include "backends/cpu/reduce/top_k.h"
@@ -79,13 +80,14 @@ Lines lines_of(const AlongAxisCode& code, const BoundNode& node) {
 /// The element that no other one along the line beats; the first of equals, or the last.
 class Best final : public ItemKernel {
  public:
-  Best(const AlongAxisCode& code, const BoundNode& node)
+  Best(const AlongAxisCode& code, const BoundNode& node, const CpuInfo& info)
       : ItemKernel(lines_of(code, node).count(), elements(node.operand(0).type.dims)),
         lines_(lines_of(code, node)),
         x_(node.operand(0)),
         y_(node.result()),
         smallest_(code.rule == Rule::arg_min),
-        last_(code.last) {
+        last_(code.last),
+        places_(extreme_places(info.isa)) {
     node.require(y_.type.dtype == DType::i64 && elements(y_.type.dims) == lines_.count());
   }
 
@@ -96,11 +98,18 @@ class Best final : public ItemKernel {
         return lines_.for_strips(begin, end, [&](int64_t line, int64_t count) {
           const T* x = x_.as<T>(bindings) + lines_.start(line, lines_.n);
           int64_t* y = y_.as<int64_t>(bindings) + line;
+          if constexpr (std::is_same_v<T, float>)
+            if (lines_.n <= std::numeric_limits<int32_t>::max())
+              return (smallest_ ? places_.smallest_of_columns : places_.largest_of_columns)(x, lines_.n, lines_.inner,
+                                                                                            count, last_, y);
           smallest_ ? find_strip(x, count, y, std::less<>()) : find_strip(x, count, y, std::greater<>());
         });
       for (int64_t line = begin; line < end; ++line) {
         const T* x = x_.as<T>(bindings) + lines_.start(line, lines_.n);
-        y_.as<int64_t>(bindings)[line] = smallest_ ? find(x, std::less<>()) : find(x, std::greater<>());
+        int64_t& place = y_.as<int64_t>(bindings)[line];
+        if constexpr (std::is_same_v<T, float>)
+          place = (smallest_ ? places_.smallest : places_.largest)(x, lines_.n, last_);
+        else place = smallest_ ? find(x, std::less<>()) : find(x, std::greater<>());
       }
     });
   }
@@ -149,6 +158,7 @@ class Best final : public ItemKernel {
   NodeOperand x_;
   NodeResult y_;
   bool smallest_, last_;
+  Places places_;
 };
 
 class RunningSum final : public ItemKernel {
@@ -264,7 +274,7 @@ struct AlongAxisFamily : NodeFamily<AlongAxisCode> {
     node.require(elements(node.operand(0).type.dims) > 0);
     switch (code.rule) {
       case Rule::arg_max:
-      case Rule::arg_min: return std::make_shared<Best>(code, node);
+      case Rule::arg_min: return std::make_shared<Best>(code, node, info);
       case Rule::cum_sum: return std::make_shared<RunningSum>(code, node, info);
       case Rule::hardmax: return std::make_shared<Hardmax>(code, node);
       case Rule::top_k: return top_k(lines_of(code, node), code.largest, node, info);

@@ -3,6 +3,10 @@
 // Families that reduce, rank or normalise along axes, against the reference.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
+#include "backends/cpu/reduce/row_folds.h"
 #include "backends/cpu/support/tactic_testing.h"
 
 namespace hone::cpu {
@@ -43,6 +47,55 @@ TEST(AlongAxisTactic, BestElements) {
                                               type, op, axis, last, last),
                                   "along_axis", with_ties()),
                     0);
+}
+
+TEST(AlongAxisTactic, BestElementsOfLongRows) {
+  for (const char* op : {"ArgMax", "ArgMin"})
+    for (const int last : {0, 1})
+      EXPECT_GT(check_tactics(fmt::format("(%x: f32[N,3,{}]) {{\n %y = {}(%x) {{axis=-1, keepdims=0, "
+                                          "select_last_index={}}}\n return %y\n}}",
+                                          200 + last, op, last),
+                              "along_axis", with_ties()),
+                0);
+}
+
+/// As the operator is defined: element by element, a number replaced by what beats it.
+int64_t place_of(const std::vector<float>& x, bool largest, bool last) {
+  size_t best = 0;
+  for (size_t i = 1; i < x.size(); ++i)
+    if ((largest ? x[i] > x[best] : x[i] < x[best]) || (last && x[i] == x[best])) best = i;
+  return static_cast<int64_t>(best);
+}
+
+TEST(ExtremePlaces, WhatIsNoNumberBeatsNothing) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), far = std::numeric_limits<float>::infinity();
+  for (const size_t count : {1, 7, 16, 67, 150})
+    for (const std::vector<float>& odd : {std::vector{nan}, {nan, far}, {nan, nan, 3.0f}, {far, nan}, {-far}})
+      for (size_t at = 0; at + odd.size() <= count; at += 5) {
+        std::vector<float> x(count);
+        for (size_t i = 0; i < count; ++i) x[i] = static_cast<float>(i * 7 % 5) - 2;
+        std::ranges::copy(odd, x.begin() + static_cast<std::ptrdiff_t>(at));
+        for (const Isa isa : check::isas())
+          for (const bool last : {false, true}) {
+            const Places places = extreme_places(isa);
+            const auto length = static_cast<int64_t>(count);
+            EXPECT_EQ(places.largest(x.data(), length, last), place_of(x, true, last)) << count << " at " << at;
+            EXPECT_EQ(places.smallest(x.data(), length, last), place_of(x, false, last)) << count << " at " << at;
+            // Each column begins at another element.
+            constexpr size_t kColumns = 37;
+            std::vector<float> columns(count * kColumns);
+            for (size_t i = 0; i < columns.size(); ++i) columns[i] = x[(i / kColumns + i % kColumns) % count];
+            std::vector<int64_t> top(kColumns), bottom(kColumns);
+            places.largest_of_columns(columns.data(), length, kColumns, kColumns, last, top.data());
+            places.smallest_of_columns(columns.data(), length, kColumns, kColumns, last, bottom.data());
+            for (size_t j = 0; j < kColumns; ++j) {
+              std::vector<float> column(x);
+              std::ranges::rotate(column, column.begin() + static_cast<std::ptrdiff_t>(j % count));
+              ASSERT_EQ(top[j], place_of(column, true, last)) << count << " at " << at << " column " << j;
+              ASSERT_EQ(bottom[j], place_of(column, false, last)) << count << " at " << at << " column " << j;
+            }
+          }
+      }
 }
 
 TEST(AlongAxisTactic, RunningSums) {

@@ -7,6 +7,7 @@
 // After foreach_target:
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "backends/cpu/support/targets.h"
@@ -46,6 +47,84 @@ T Extreme(const T* x, int64_t count) {
   for (; i < count; ++i) result = Better<kLargest>(result, x[i]);
   return result;
 }
+
+/// The best float first, in four accumulators; then where it stands.
+template <bool kLargest>
+int64_t Place(const float* x, int64_t count, bool last) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto a = hn::Set(d, x[0]), b = a, c = a, e = a;
+  const auto take = [&](auto& best, auto v) {
+    best = hn::IfThenElse(kLargest ? hn::Gt(v, best) : hn::Lt(v, best), v, best);
+  };
+  int64_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    take(a, hn::LoadU(d, x + i)), take(b, hn::LoadU(d, x + i + lanes));
+    take(c, hn::LoadU(d, x + i + 2 * lanes)), take(e, hn::LoadU(d, x + i + 3 * lanes));
+  }
+  for (; i + lanes <= count; i += lanes) take(a, hn::LoadU(d, x + i));
+  take(a, b), take(c, e), take(a, c);
+  float best = hn::GetLane(kLargest ? hn::MaxOfLanes(d, a) : hn::MinOfLanes(d, a));
+  for (; i < count; ++i) best = (kLargest ? x[i] > best : x[i] < best) ? x[i] : best;
+  const auto wanted = hn::Set(d, best);
+  if (last) {
+    i = count;
+    while (i >= lanes && hn::AllFalse(d, hn::Eq(hn::LoadU(d, x + i - lanes), wanted))) i -= lanes;
+    while (i > 0 && x[i - 1] != best) --i;
+    return std::max<int64_t>(i - 1, 0);  // none where the first is no number
+  }
+  for (i = 0; i + lanes <= count; i += lanes)
+    if (const intptr_t at = hn::FindFirstTrue(d, hn::Eq(hn::LoadU(d, x + i), wanted)); at >= 0) return i + at;
+  for (; i < count; ++i)
+    if (x[i] == best) return i;
+  return 0;
+}
+
+template <bool kLargest, bool kLast>
+int64_t PlaceInColumn(const float* x, int64_t n, int64_t stride) {
+  float best = x[0];
+  int64_t place = 0;
+  for (int64_t k = 1; k < n; ++k) {
+    const float value = x[k * stride];
+    if ((kLargest ? value > best : value < best) || (kLast && value == best)) best = value, place = k;
+  }
+  return place;
+}
+
+/// Two vectors of columns side by side.
+template <bool kLargest, bool kLast>
+void PlacesInColumns(const float* x, int64_t n, int64_t stride, int64_t count, int64_t* y) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> whole;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  HWY_ALIGN int32_t places[2 * hn::MaxLanes(d)];
+  const auto take = [&](const float* from, auto step, auto& best, auto& place) {
+    const auto v = hn::LoadU(d, from);
+    auto better = kLargest ? hn::Gt(v, best) : hn::Lt(v, best);
+    if constexpr (kLast) better = hn::Or(better, hn::Eq(v, best));
+    best = hn::IfThenElse(better, v, best);
+    place = hn::IfThenElse(hn::RebindMask(whole, better), step, place);
+  };
+  int64_t j = 0;
+  for (; j + 2 * lanes <= count; j += 2 * lanes) {
+    auto a = hn::LoadU(d, x + j), b = hn::LoadU(d, x + j + lanes);
+    auto place_a = hn::Zero(whole), place_b = place_a;
+    for (int64_t k = 1; k < n; ++k) {
+      const auto step = hn::Set(whole, static_cast<int32_t>(k));
+      take(x + k * stride + j, step, a, place_a), take(x + k * stride + j + lanes, step, b, place_b);
+    }
+    hn::Store(place_a, whole, places), hn::Store(place_b, whole, places + lanes);
+    std::copy_n(places, 2 * lanes, y + j);
+  }
+  for (; j < count; ++j) y[j] = PlaceInColumn<kLargest, kLast>(x + j, n, stride);
+}
+
+template <bool kLargest>
+void PlaceColumns(const float* x, int64_t n, int64_t stride, int64_t count, bool last, int64_t* y) {
+  (last ? PlacesInColumns<kLargest, true> : PlacesInColumns<kLargest, false>)(x, n, stride, count, y);
+}
+
+Places PlacesOfExtremes() { return {Place<true>, Place<false>, PlaceColumns<true>, PlaceColumns<false>}; }
 
 double Sum(const double* x, int64_t count) {
   const hn::ScalableTag<double> d;
@@ -119,8 +198,10 @@ namespace hone::cpu {
 HWY_EXPORT(FoldsOfRows);
 HWY_EXPORT(TestsOfBars);
 HWY_EXPORT(RowsThatRun);
+HWY_EXPORT(PlacesOfExtremes);
 
 BarTests bar_tests(Isa isa) { return HWY_DISPATCH_TABLE(TestsOfBars)[target_index(isa)](); }
+Places extreme_places(Isa isa) { return HWY_DISPATCH_TABLE(PlacesOfExtremes)[target_index(isa)](); }
 RunningRows running_rows(Isa isa) { return HWY_DISPATCH_TABLE(RowsThatRun)[target_index(isa)](); }
 RowFolds row_folds(Isa isa) { return HWY_DISPATCH_TABLE(FoldsOfRows)[target_index(isa)](); }
 

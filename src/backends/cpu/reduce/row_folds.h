@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums and extremes of elements behind each other, of types that are not f32, which of some floats pass a bar, and rows of floats
-// added to running sums. Compiled for every instruction set.
+// Sums and extremes of elements behind each other, of types that are not f32, where the extreme of floats stands, which of some floats
+// pass a bar, and rows of floats added to running sums. Compiled for every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,17 @@ struct BarTests {
   uint32_t (*below)(const float* x, int64_t count, float limit);
 };
 BarTests bar_tests(Isa isa);
+
+/// Where the first or the last of the largest or smallest of at least one float stands. What is not a number beats nothing, and is
+/// beaten by nothing where it comes first.
+struct Places {
+  int64_t (*largest)(const float* x, int64_t count, bool last);
+  int64_t (*smallest)(const float* x, int64_t count, bool last);
+  /// The same of `count` columns of n elements that lie `stride` apart, n below 2^31.
+  void (*largest_of_columns)(const float* x, int64_t n, int64_t stride, int64_t count, bool last, int64_t* y);
+  void (*smallest_of_columns)(const float* x, int64_t n, int64_t stride, int64_t count, bool last, int64_t* y);
+};
+Places extreme_places(Isa isa);
 
 /// Adds a row to `sums` and writes the sums of before or behind.
 struct RunningRows {
