@@ -42,7 +42,7 @@ class Marker {
     }
     if (marked < 2) return;  // it is what they hand on that stays in a cache
     for (size_t i = 0; i < marked; ++i) head[i]->rounds = entries;
-    std::ranges::stable_partition(regions, [](const Region& region) { return region.rounds > 1; });
+    std::stable_partition(regions.begin(), regions.end(), [](const Region& region) { return region.rounds > 1; });
     session_.listeners.tell(&BuildListener::head_goes_by_entry, marked, entries);
   }
 

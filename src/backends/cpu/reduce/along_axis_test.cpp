@@ -90,7 +90,7 @@ TEST(ExtremePlaces, WhatIsNoNumberBeatsNothing) {
             places.smallest_of_columns(columns.data(), length, kColumns, kColumns, last, bottom.data());
             for (size_t j = 0; j < kColumns; ++j) {
               std::vector<float> column(x);
-              std::ranges::rotate(column, column.begin() + static_cast<std::ptrdiff_t>(j % count));
+              std::rotate(column.begin(), column.begin() + static_cast<std::ptrdiff_t>(j % count), column.end());
               ASSERT_EQ(top[j], place_of(column, true, last)) << count << " at " << at << " column " << j;
               ASSERT_EQ(bottom[j], place_of(column, false, last)) << count << " at " << at << " column " << j;
             }
