@@ -108,7 +108,7 @@ void fill_buffers(const Profile& profile, ShapeInstance& instance) {
     for (const BufferId id : profile.steps[s].outputs) fill(id);
   }
   for (const BufferId entry : entries_in(profile, instance.steps.begin, instance.steps.end))
-    fill(batch_of(profile, entry));
+    fill(entry), fill(batch_of(profile, entry));
   for (size_t id = 0; id < profile.buffers.size(); ++id)
     if (profile.buffers[id].kind != BufferKind::arena &&
         (profile.buffers[id].managed || all_known(profile.buffers[id].type.shape, instance.symbols)))
@@ -121,17 +121,18 @@ std::optional<ConcreteType> plain_type(const BufferSlot& slot, const SymbolValue
   return concrete_type(slot, symbols);
 }
 
-/// Views lie in the memory of what they view: they may not be larger.
+/// Views lie in the memory of what they view: they may not be larger. What a view of an entry lies in is that entry.
 void check_views(const Profile& profile, const SymbolValues& symbols) {
   for (const BufferSlot& slot : profile.buffers) {
     if (slot.alias < 0) continue;
-    const BufferSlot* memory = &slot;
-    while (memory->alias >= 0) memory = &profile.buffers[static_cast<size_t>(memory->alias)];
+    const auto viewed = [&](const BufferSlot& from) { return &profile.buffers[static_cast<size_t>(from.alias)]; };
+    const BufferSlot* memory = viewed(slot);
+    while (memory->alias >= 0 && !memory->entry) memory = viewed(*memory);
     const auto view = plain_type(slot, symbols), whole = plain_type(*memory, symbols);
     if (!view || !whole) continue;
     int64_t bytes = view->bytes();
     if (slot.entry) {
-      const auto batch = plain_type(profile.buffers[static_cast<size_t>(slot.alias)], symbols);
+      const auto batch = plain_type(*viewed(slot), symbols);
       bytes = batch ? checked_multiply(bytes, batch->dims[0]) : bytes;
     }
     HONE_CHECK(bytes <= whole->bytes(), "{} needs {} bytes but shares the {} bytes of {}", slot.name, bytes,
