@@ -206,12 +206,13 @@ TEST(PlanVerify, RefusesNetworkTensorsThatAreOthersInside) {
   refused([](Plan& plan, Profile& p) { plan.io[0].type.layout = p.buffers[0].type.layout = Layout::blocked8; });
 }
 
+void expect_refused(Plan plan, void (*damage)(Profile&)) {
+  damage(plan.profiles[0]);
+  EXPECT_THROW(verify(plan), Error);
+}
+
 TEST(PlanVerify, RefusesReferencesToNothing) {
-  const auto refused = [](auto&& damage) {
-    Plan plan = sample();
-    damage(plan.profiles[0]);
-    EXPECT_THROW(verify(plan), Error);
-  };
+  const auto refused = [](void (*damage)(Profile&)) { expect_refused(sample(), damage); };
   refused([](Profile& p) { p.steps[0].inputs = {7}; });
   refused([](Profile& p) { p.steps[0].inputs = {1}; });
   refused([](Profile& p) { p.steps[0].outputs = {0}; });
@@ -273,11 +274,7 @@ TEST(PlanFile, KeepsWhatGoesEntryByEntry) {
 }
 
 TEST(PlanVerify, RefusesEntriesThatNobodyTakesInTurn) {
-  const auto refused = [](auto&& damage) {
-    Plan plan = sample_by_entry();
-    damage(plan.profiles[0]);
-    EXPECT_THROW(verify(plan), Error);
-  };
+  const auto refused = [](void (*damage)(Profile&)) { expect_refused(sample_by_entry(), damage); };
   EXPECT_NO_THROW(verify(sample_by_entry()));
   refused([](Profile& p) { p.steps[0].by_entry = p.steps[1].by_entry = false; });
   refused([](Profile& p) { p.steps[2].by_entry = true, p.steps[2].stage = 1; });
@@ -301,11 +298,7 @@ TEST(Memory, ABatchThatStepsTakeInTurnIsThereFromTheFirstToTheLast) {
 }
 
 TEST(PlanVerify, RefusesSizesThatNobodyMeasures) {
-  const auto refused = [](auto&& damage) {
-    Plan plan = measured_sample();
-    damage(plan.profiles[0]);
-    EXPECT_THROW(verify(plan), Error);
-  };
+  const auto refused = [](void (*damage)(Profile&)) { expect_refused(measured_sample(), damage); };
   EXPECT_NO_THROW(verify(measured_sample()));
   refused([](Profile& p) { p.buffers[2].sizes = 2; });
   refused([](Profile& p) { p.buffers[2].sizes = 4; });
