@@ -36,11 +36,24 @@ inline bool is_shape_data(const Value& value) {
 
 inline bool is_mean(const Node& node) { return node.is(ops::global_average_pool) || node.is(ops::reduce_mean); }
 
+inline bool rounds_to_codes(const Node& node) { return node.is(ops::fake_quantize) || node.is(ops::encode); }
+
 /// Whether the node reads and writes this one element type.
 inline bool computes_in(const Node& node, DType dtype) {
   const auto same = [dtype](const Value* value) { return value == nullptr || value->type.dtype == dtype; };
   return std::all_of(node.inputs.begin(), node.inputs.end(), same) &&
          std::all_of(node.outputs.begin(), node.outputs.end(), same);
+}
+
+/// Matmuls that one launch may make: weights of the same sizes, in few bits of the same blocks.
+inline bool same_form(const Node& a, const Node& b) {
+  if (a.op != b.op) return false;
+  if (a.is(ops::quantized_linear))
+    return a.input(1)->type.dtype == b.input(1)->type.dtype &&
+           a.attrs.integer("block_size") == b.attrs.integer("block_size") &&
+           a.attrs.text("table") == b.attrs.text("table");
+  return a.input(1)->type == b.input(1)->type && a.attrs.integer("trans_w") == b.attrs.integer("trans_w") &&
+         (a.input(2) == nullptr) == (b.input(2) == nullptr);
 }
 
 }  // namespace hone

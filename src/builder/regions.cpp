@@ -59,7 +59,7 @@ class Former {
   Former(const Graph& graph, bool bytes) : graph_(graph), bytes_(bytes), nodes_(graph.nodes()) {
     for (size_t i = 0; i < nodes_.size(); ++i) position_[nodes_[i]] = i;
     for (const auto& [symbol, node] : graph.size_deciders()) deciders_.insert(node);
-    rounds_ = std::ranges::any_of(nodes_, [](const Node* node) { return node->is(ops::fake_quantize); });
+    rounds_ = std::ranges::any_of(nodes_, [](const Node* node) { return rounds_to_codes(*node); });
   }
 
   std::vector<Region> run() {
@@ -138,7 +138,9 @@ class Former {
     for (Node* node : nodes_) {
       const bool normalizes = std::ranges::any_of(kNormalizations, [node](const OpDef* op) { return node->is(*op); });
       Node* rounding = normalizes && node->outputs.size() == 1 ? reader_of(*node) : nullptr;
-      if (rounding != nullptr && rounding->is(ops::fake_quantize)) add({node, rounding});
+      if (rounding == nullptr) continue;
+      if (rounding->is(ops::fake_quantize) || (rounding->is(ops::encode) && !node->is(ops::softmax)))
+        add({node, rounding});
     }
   }
   std::vector<Node*> excitation_of(Node* pool) {
@@ -181,16 +183,6 @@ class Former {
     const Node* other = (product->input(0) == gate ? product->input(1) : product->input(0))->producer;
     return other != nullptr && other->is(ops::quantized_linear) && other->input(0) == nodes[0]->input(0);
   }
-  static bool same_form(const Node& a, const Node& b) {
-    if (a.op != b.op) return false;
-    if (a.is(ops::quantized_linear))
-      return a.input(1)->type.dtype == b.input(1)->type.dtype &&
-             a.attrs.integer("block_size") == b.attrs.integer("block_size") &&
-             a.attrs.text("table") == b.attrs.text("table");
-    return a.input(1)->type == b.input(1)->type && a.attrs.integer("trans_w") == b.attrs.integer("trans_w") &&
-           (a.input(2) == nullptr) == (b.input(2) == nullptr);
-  }
-
   static bool is_parallel(const Region& region) {
     const auto all = [&](const OpDef& op) {
       return std::ranges::all_of(region.nodes, [&](const Node* node) { return node->is(op); });
@@ -290,7 +282,16 @@ class Former {
     if (anchor->is(ops::quantized_linear)) add_bias(nodes);
     Epilogue has;
     grow_epilogue(nodes, has);
+    if (Node* last = reader_of(*nodes.back()); last != nullptr && last->is(ops::encode)) nodes.push_back(last);
+    if (Node* codes = decoder_of(*anchor->input(0)); codes != nullptr) nodes.push_back(codes);
     return nodes;
+  }
+
+  /// The Decode whose floats have one reader.
+  Node* decoder_of(const Value& floats) const {
+    Node* node = floats.producer;
+    const bool fits = node != nullptr && node->is(ops::decode) && floats.uses.size() == 1 && !graph_.is_output(&floats);
+    return fits && !taken_.contains(node) ? node : nullptr;
   }
 
   struct Epilogue {
@@ -332,7 +333,7 @@ class Former {
         if (std::exchange(has.bias, true)) return;
       } else if (is_residual(*next, value)) {
         if (std::exchange(has.residual, true)) return;
-        Node* bytes = has.of_integers ? residual_bytes(*next, value) : nullptr;
+        Node* bytes = residual_bytes(*next, value, has.of_integers);
         if (bytes != nullptr) nodes.insert(nodes.end() - 1, bytes);
       } else if (is_activation(*next, value)) {
         if (std::exchange(has.activation, true)) return;
@@ -343,9 +344,10 @@ class Former {
     }
   }
 
-  /// The DequantizeLinear whose floats this addition alone reads.
-  Node* residual_bytes(const Node& add, const Value* value) const {
+  /// The DequantizeLinear, or Decode, whose floats this addition alone reads.
+  Node* residual_bytes(const Node& add, const Value* value, bool of_integers) const {
     const Value* other = add.input(0) == value ? add.input(1) : add.input(0);
+    if (!of_integers) return decoder_of(*other);
     Node* node = other->producer;
     const bool fits = node != nullptr && node->is(ops::dequantize_linear) && byte_scale(*node) &&
                       other->uses.size() == 1 && !graph_.is_output(other) && !taken_.contains(node);
@@ -369,6 +371,8 @@ class Former {
   /// Between bytes and f32, with one scale that is known.
   bool scales(const Node& node) const { return bytes_ && byte_scale(node); }
   bool is_step(const Node& node, DType dtype) const {
+    if (node.is(ops::decode)) return node.output()->type.dtype == dtype;
+    if (node.is(ops::encode)) return node.input(0)->type.dtype == dtype;
     return node.op->is_pointwise() ? computes_in(node, dtype) : dtype == DType::f32 && scales(node);
   }
 
@@ -469,7 +473,9 @@ class Former {
   /// Pointwise producers whose results are used nowhere else join their consumer.
   std::vector<Node*> chain_into(Node* root) {
     std::vector<Node*> nodes{root};
-    const DType dtype = scales(*root) ? DType::f32 : root->output()->type.dtype;
+    const DType dtype = scales(*root)            ? DType::f32
+                        : root->is(ops::encode) ? root->input(0)->type.dtype
+                                                : root->output()->type.dtype;
     if (!is_fusible(dtype) || !is_step(*root, dtype)) return nodes;
     std::set<Node*> inside{root};
     bool grown = true;
@@ -579,8 +585,7 @@ std::vector<Region> split(const Region& region, const Graph& graph) {
   };
   size_t last_anchor = region.nodes.size();
   while (last_anchor > 0 && !is_anchor(*region.nodes[--last_anchor])) {}
-  const auto rounding =
-      std::ranges::find_if(region.nodes, [](const Node* node) { return node->is(ops::fake_quantize); });
+  const auto rounding = std::ranges::find_if(region.nodes, [](const Node* node) { return rounds_to_codes(*node); });
   if (last_anchor > 0) cut(last_anchor);
   // What a library makes, and a chain of pointwise nodes.
   else if (is_anchor(*region.nodes[0]) && rounding != region.nodes.end())

@@ -16,6 +16,7 @@
 #include "builder/prepare/layer_types.h"
 #include "builder/problem.h"
 #include "builder/problems/offers.h"
+#include "builder/region_nodes.h"
 #include "ops/ops.h"
 #include "tuner/select.h"
 
@@ -234,7 +235,7 @@ bool reference_only(const Layer& layer) {
 /// Where an epilogue rounds, which no library knows: the same as what a library can make and what follows it.
 std::vector<Layer> parts_instead(BuildSession& session, const ProfilePoints& points, const Layer& whole) {
   std::vector<Layer> parts;
-  const auto rounds = [](const Node* node) { return node->is(ops::fake_quantize); };
+  const auto rounds = [](const Node* node) { return rounds_to_codes(*node); };
   if (whole.problem == nullptr || std::ranges::none_of(whole.region.nodes, rounds)) return parts;
   std::vector<Region> pieces = split(whole.region, session.graph);
   if (pieces.size() != 2) return parts;

@@ -39,7 +39,8 @@ uint32_t multiplied_types(const hone::DeviceInfo& info) {
   uint32_t types = bit(HONE_F32);
   if (info.half_arithmetic) types |= bit(HONE_F16);
   if (info.bf16_matmuls) types |= bit(HONE_BF16);
-  if (info.byte_matmuls) types |= bit(HONE_I8) | bit(HONE_U8);
+  if (info.has_integers()) types |= bit(HONE_I8);
+  if (info.byte_matmuls) types |= bit(HONE_U8);
   return types;
 }
 

@@ -52,12 +52,15 @@ struct DeviceInfo {
   bool bf16_matmuls = false;       // multiplies bf16 faster than f32, into sums of f32, and has convolutions in bf16
   bool byte_matmuls = false;       // multiplies matrices of 8-bit integers into sums of 32 bits
   bool byte_dots = false;          // and adds up several such products at once (VNNI)
+  bool code_products = false;      // multiplies 8-bit codes inside networks of floats, where weights are codes, too
   bool quantized_weights = false;  // multiplies f32 by constant matrices of up to 8 bits and their scales as they are
   bool half_quantized_weights = false;  // and f16 and bf16 by such
   NominalRates rates = {};
   /// What tells apart devices that call themselves alike: "25-17-1/L2 1048576/L3 33554432" (family, model and stepping; bytes) of a
   /// processor, "79 GiB/driver 13" of a GPU.
   std::string silicon = {};
+  /// Whether a network that is quantised runs in 8 bits.
+  bool has_integers() const { return byte_matmuls || code_products; }
   /// What decides whether a measured time holds here: architecture, name, workers, silicon.
   std::string key() const { return architecture + "/" + name + "/" + std::to_string(workers) + "/" + silicon; }
 };

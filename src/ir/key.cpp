@@ -16,6 +16,15 @@ std::string name_of(const OpDef& op) {
   return fmt::format("{}@{}{}", op.name, op.custom->version, op.custom->hash.empty() ? "" : "." + op.custom->hash);
 }
 
+/// Those that decide how long a node takes.
+Attrs timed_attrs(const Node& node) {
+  if (!node.op->traits.timed_without_reals) return node.attrs;
+  Attrs kept;
+  for (const auto& [name, value] : node.attrs)
+    if (!std::holds_alternative<double>(value)) kept.set(name, value);
+  return kept;
+}
+
 }  // namespace
 
 std::string structure_key(const Graph& graph) {
@@ -44,7 +53,7 @@ std::string structure_key(const Graph& graph) {
     key += fmt::format("= {}(", name_of(*node->op));
     for (const Value* input : node->inputs) key += operand(input) + ", ";
     key += ")";
-    if (!node->attrs.empty()) key += "{" + node->attrs.print() + "}";
+    if (const Attrs attrs = timed_attrs(*node); !attrs.empty()) key += "{" + attrs.print() + "}";
     for (const auto& body : node->bodies) key += " {" + structure_key(*body) + "}";
   }
   key += " ->";

@@ -295,6 +295,8 @@ class Parser {
     }
     if (lexer_.take("!")) {
       const std::string hash(lexer_.word());
+      if (lexer_.take("*"))
+        return random_steps(constant_type.dtype, dims, hash64(hash), parse_real(lexer_.number()).value_or(0));
       const bool integer = !is_float(constant_type.dtype);
       return random_tensor(constant_type.dtype, dims, hash64(hash), integer ? 0 : -1, integer ? 2 : 1);
     }

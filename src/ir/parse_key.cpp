@@ -82,7 +82,7 @@ class KeyReader {
     if (rest().starts_with("[")) bracketed('[', ']');
     const std::string text(key_.substr(type, at_ - type));
     std::string name = fmt::format("%c{}", constants_++);
-    const std::string data = rest().starts_with("{") ? bracketed('{', '}') : fmt::format("!{}", constants_);
+    const std::string data = rest().starts_with("{") ? bracketed('{', '}') : fmt::format("!{}{}", constants_, of_codes_ ? "*0.01" : "");
     statements_ += fmt::format("{} = constant {}{}\n", name, text, data);
     return name;
   }
@@ -106,6 +106,7 @@ class KeyReader {
   std::string_view key_;
   size_t at_ = 0;
   int constants_ = 0;
+  const bool of_codes_ = key_.find("= Decode(") != std::string_view::npos;  // its weights are codes, too
   std::string statements_;
 };
 

@@ -2,6 +2,7 @@
 //
 // Deterministic inputs for checks and timing (SplitMix64: the same numbers on every machine).
 #include <algorithm>
+#include <cmath>
 
 #include "base/numbers.h"
 #include "ir/op.h"
@@ -44,6 +45,19 @@ Tensor random_tensor(DType dtype, const Dims& dims, uint64_t seed, double low, d
       else if constexpr (std::is_integral_v<T>) out = saturated<T>(low + u * (high - low));
       else if constexpr (std::is_same_v<T, double>) out = low + u * (high - low);
       else out = T(static_cast<float>(low + u * (high - low)));
+    }
+  });
+  return builder.finish();
+}
+
+Tensor random_steps(DType dtype, const Dims& dims, uint64_t seed, double step) {
+  SplitMix random(seed);
+  TensorBuilder builder(dtype, dims);
+  visit(dtype, [&]<typename T>() {
+    for (T& out : builder.data<T>()) {
+      const double value = step * (std::floor(random.uniform() * 255) - 127);
+      if constexpr (std::is_same_v<T, double>) out = value;
+      else if constexpr (!std::is_integral_v<T>) out = T(static_cast<float>(value));
     }
   });
   return builder.finish();

@@ -71,6 +71,7 @@ void run_pass(Graph& graph, const Pass& pass, DType precision, const std::string
   const PassContext context{.log = silent_logger(),
                             .widen_half = true,
                             .byte_matmuls = kernels == "bytes",
+                            .code_products = kernels == "codes",
                             .quantized_weights = kernels != "halves",
                             .half_quantized_weights = kernels == "halves",
                             .precision = precision,

@@ -8,7 +8,7 @@ namespace {
 
 bool can_quantize(const Graph& graph, const BuildOptions& options, const DeviceInfo& device) {
   const bool calibrated = !options.scales.empty() || !options.calibration_file.empty();
-  return options.int8 && calibrated && device.byte_matmuls && !is_quantized(graph);
+  return options.int8 && calibrated && device.has_integers() && !is_quantized(graph);
 }
 
 bool prefers_f16(const BuildOptions& options, const DeviceInfo& device) {
@@ -26,7 +26,7 @@ std::vector<std::string> left_out(const Graph& graph, const BuildOptions& option
   if (!options.int8 || can_quantize(graph, options, device)) return result;
   result.emplace_back(is_quantized(graph)
                           ? "INT8: the network has quantised tensors of its own, which stay so in every engine"
-                      : !device.byte_matmuls ? "INT8: this device has no kernels for 8-bit integers"
+                      : !device.has_integers() ? "INT8: this device has no kernels for 8-bit integers"
                                              : "INT8: there is no calibration; give it with --calib or --calibData");
   return result;
 }

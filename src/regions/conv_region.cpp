@@ -17,7 +17,7 @@ Padding padding_of(const std::string& auto_pad) {
 
 ConvCode code_of(const Graph& region, const RegionMatch& match, const WindowAttrs& window, bool bias) {
   const Node& node = *match.anchor;
-  return {.input = std::max(0, input_index(region, node.input(0))),
+  return {.input = std::max(0, input_index(region, undecoded(node.input(0)))),
           .filter = window.kernel,
           .strides = window.strides,
           .dilations = window.dilations,

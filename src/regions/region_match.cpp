@@ -43,6 +43,7 @@ class Matcher {
 
   RegionMatch run() {
     if (match_.anchor->outputs.size() != 1) return refuse("the anchor has several results");
+    match_.operand_codes = decode(match_.anchor->input(0));
     const Value* current = match_.anchor->output();
     while (!current->uses.empty()) {
       if (const Value* made = take_formula(current)) {
@@ -90,7 +91,9 @@ class Matcher {
   }
 
   bool absorb(const Node& node, const Value* current) {
+    if (match_.encodes) return false;
     if (node.is(ops::quantize_linear)) return quantize(node, current);
+    if (node.is(ops::encode)) return encode(node);
     if (match_.result_type) return dequantize(node);
     if (node.is(ops::fake_quantize)) {
       match_.steps.push_back({.kind = EpilogueStep::Kind::rounding, .rounding = rounding_of(node)});
@@ -166,9 +169,23 @@ class Matcher {
     return quantization_of(node) == match_.rounding;
   }
 
+  bool encode(const Node& node) {
+    match_.steps.push_back({.kind = EpilogueStep::Kind::encoding, .rounding = rounding_of(node), .zero = real_of(node.attrs, "zero")});
+    return match_.rounds = match_.encodes = true;
+  }
+
+  /// How floats are made of codes inside the region; nothing where they are not.
+  Decoding decode(const Value* floats) {
+    if (undecoded(floats) == floats) return {};
+    ++absorbed_;
+    return {real_of(floats->producer->attrs, "scale"), real_of(floats->producer->attrs, "zero")};
+  }
+
   /// The bytes that a residual of floats is made of here, or the floats.
   const Value* dequantized(const Value* residual) {
     const Node* node = residual->producer;
+    match_.residual_codes = decode(residual);
+    if (match_.residual_codes) return undecoded(residual);
     if (node == nullptr || !node->is(ops::dequantize_linear) || residual->uses.size() != 1) return residual;
     match_.residual_type = quantization_of(*node);
     ++absorbed_;
@@ -194,13 +211,15 @@ constexpr std::pair<const OpDef*, ActivationKind> kPlainActivations[] = {
 
 const Node* anchor_of(const Graph& region, const OpDef& op) {
   const std::vector<Node*> nodes = region.nodes();
-  const auto first = std::ranges::find_if(nodes, [](const Node* node) { return !node->is(ops::dequantize_linear); });
+  const auto makes_floats = [](const Node* node) { return node->is(ops::dequantize_linear) || node->is(ops::decode); };
+  const auto first = std::ranges::find_if_not(nodes, makes_floats);
   return first != nodes.end() && (*first)->is(op) ? *first : nullptr;
 }
 
 RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis, Roundings roundings) {
   RegionMatch match = Matcher(region, anchor, channel_axis).run();
   if (match && match.rounds && roundings == Roundings::refused) match.refusal = "its result is rounded to codes";
+  if (match && match.has_codes() && roundings != Roundings::codes) match.refusal = "its tensors are codes";
   return match;
 }
 
@@ -233,6 +252,11 @@ std::vector<const Node*> formula_behind(const Graph& region, const Value* from) 
   return {found.begin(), found.end()};
 }
 
+const Value* undecoded(const Value* value) {
+  const Node* node = value->producer;
+  return node != nullptr && node->is(ops::decode) && value->uses.size() == 1 ? node->input(0) : value;
+}
+
 int input_index(const Graph& region, const Value* value) {
   const auto found = std::find(region.inputs().begin(), region.inputs().end(), value);
   return found == region.inputs().end() ? -1 : static_cast<int>(found - region.inputs().begin());
@@ -263,7 +287,7 @@ size_t physical_axis(size_t axis, const ConcreteType& type) {
 }
 
 std::string reason_against_operands(const Graph& region, const Node& anchor) {
-  if (input_index(region, anchor.input(0)) < 0) return "its input is a constant";
+  if (input_index(region, undecoded(anchor.input(0))) < 0) return "its input is a constant";
   const Value* bias = anchor.input(2);
   if (!anchor.input(1)->is_constant() || (bias != nullptr && !bias->is_constant())) return "weights are not constant";
   return {};

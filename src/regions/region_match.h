@@ -28,17 +28,20 @@ struct RegionMatch {
   std::vector<EpilogueStep> steps;  // behind biases and scale
   bool rounds = false;              // whether any of them rounds: only steps say all then
   bool late_bias = false;           // whether the biases are one of them
+  Decoding operand_codes, residual_codes;  // what the anchor's operand 0 and the residual are read as codes by
+  bool encodes = false;             // whether the last step makes codes
   std::string refusal;              // why the region does not have this form; empty when it does
 
   explicit operator bool() const { return refusal.empty(); }
+  bool has_codes() const { return encodes || operand_codes || residual_codes; }
   bool plain() const {
     return !rounds && biases.empty() && scale == 1 && addend == nullptr && factor == nullptr && residual < 0 &&
-           !result_type && activation.kind == ActivationKind::none;
+           !result_type && !has_codes() && activation.kind == ActivationKind::none;
   }
 };
 
-/// Whether the reader of a region knows the steps that round.
-enum class Roundings : uint8_t { refused, read };
+/// Whether the reader of a region knows the steps that round, and tensors of codes.
+enum class Roundings : uint8_t { refused, read, codes };
 
 /// The node that a region begins with, but for those that turn bytes into floats for a later one, when it is an `op` (whatever
 /// follows), else null: whether a family should speak at all.
@@ -57,13 +60,15 @@ std::optional<Activation> activation_of(const Node& node);
 std::vector<const Node*> formula_behind(const Graph& region, const Value* from);
 /// The numbers of a FakeQuantize.
 Rounding rounding_of(const Node& node);
+/// The codes that a value is decoded from in the region, else the value.
+const Value* undecoded(const Value* value);
 /// Position of a value among the region's inputs, or -1.
 int input_index(const Graph& region, const Value* value);
 
 /// Throws Error where the residual is no input of the kernel, or has another type than its result.
 void require_residual(const EpilogueCode& epilogue, const KernelShapes& shapes);
 
-/// Why an anchor's first operand and its constants (weights, bias) are not such; empty when they are.
+/// Why an anchor's first operand, perhaps decoded, and its constants (weights, bias) are not such; empty when they are.
 std::string reason_against_operands(const Graph& region, const Node& anchor);
 
 }  // namespace hone

@@ -94,7 +94,7 @@ TensorScales quantize_network(Graph& graph, const BuildOptions& options, const D
   if (!options.int8 || scales.empty()) return scales;
   if (is_quantized(graph))
     log.warning("The network has quantised tensors of its own; the scales of the calibration are not used.");
-  else if (!device.byte_matmuls)
+  else if (!device.has_integers())
     log.warning("This device has no kernels for 8-bit integers; the network is computed in floating point.");
   else quantize(graph, options, scales, log);
   return scales;

@@ -133,7 +133,7 @@ void calibrate(const hone_model& model, const hone_device& device, const ToolOpt
     throw Error("calibration caches have symmetric scales", "leave --calibAsymmetric or --calib out");
   if (!build.int8 || (!has_data && has_cache)) return;
   const bool own = is_quantized(model.graph), writes = has_data && has_cache;
-  const bool quantises = !own && (device.device->info().byte_matmuls || writes) && (has_data || !build.best);
+  const bool quantises = !own && (device.device->info().has_integers() || writes) && (has_data || !build.best);
   hone_model folded(model.graph.clone());
   if (quantises) fold_weights(folded.graph);
   std::set<std::string> others = edges_without_scale(folded.graph, build);

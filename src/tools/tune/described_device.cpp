@@ -65,6 +65,7 @@ void visit(Info& info, Visitor&& fields) {
   fields.flag("bf16Matmuls", info.bf16_matmuls);
   fields.flag("byteMatmuls", info.byte_matmuls);
   fields.flag("byteDots", info.byte_dots);
+  fields.flag("codeProducts", info.code_products);
   fields.flag("quantizedWeights", info.quantized_weights);
   fields.flag("halfQuantizedWeights", info.half_quantized_weights);
   fields.real("f32Flops", info.rates.f32_flops);

@@ -155,7 +155,7 @@ EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const ch
   std::string architecture;
   for (int i = 0; i < count; ++i)
     if (const std::string option = options[i]; option.starts_with("--gpu-architecture=sm_"))
-      architecture = option.substr(22);
+      architecture = option.substr(22, 2);
   try {
     compile(*program, architecture);
   } catch (const std::exception& error) {

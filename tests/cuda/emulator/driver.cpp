@@ -49,7 +49,8 @@ EXPORT cuDeviceGetCount(int* count) {
   return CUDA_SUCCESS;
 }
 EXPORT cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice) {
-  *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 8
+  static const int major = std::getenv("EMULATED_MAJOR") == nullptr ? 8 : std::atoi(std::getenv("EMULATED_MAJOR"));
+  *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? major
            : which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? 108
                                                                  : 0;
   return CUDA_SUCCESS;

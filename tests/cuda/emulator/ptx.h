@@ -72,6 +72,29 @@ void multiply(const Operand* operands) {
   }
 }
 
+/// A matrix in shared memory, rows of 128 bytes whose pieces of 16 are exchanged by the row's number.
+template <typename T>
+T element_of(unsigned long long matrix, unsigned row, unsigned k) {
+  const unsigned first = (matrix & 0x3fff) << 4, group = (matrix >> 32 & 0x3fff) << 4;
+  const unsigned at = first + row / 8 * group + row % 8 * 128 + k * sizeof(T);
+  return *reinterpret_cast<const T*>(dynamic_shared + (at ^ (at >> 7 & 7) << 4));
+}
+
+/// 64 rows of A by kColumns of B, 32 bytes of each, by four warps. Both have arrived: they are read at once.
+template <typename T, typename Sum, unsigned kColumns>
+void multiply_group(const Operand* operands) {
+  const unsigned long long a = operands[kColumns / 2].as<unsigned long long>(),
+                           b = operands[kColumns / 2 + 1].as<unsigned long long>();
+  const unsigned warp = threadIdx.x / 32 % 4;
+  for (unsigned i = 0; i < kColumns / 2; ++i) {
+    const unsigned row = warp * 16 + lane() / 4 + i % 4 / 2 * 8, column = i / 4 * 8 + lane() % 4 * 2 + i % 2;
+    Sum sum = operands[i].as<Sum>();
+    for (unsigned k = 0; k < 32 / sizeof(T); ++k)
+      sum += static_cast<Sum>(element_of<T>(a, row, k)) * static_cast<Sum>(element_of<T>(b, column, k));
+    operands[i].as<Sum>() = sum;
+  }
+}
+
 /// Each lane names a row of 16 bytes; matrix i is that of the rows that lanes 8 i and up name.
 template <unsigned kMatrices, bool kTransposed>
 void load_matrices(const Operand* operands) {
@@ -116,6 +139,10 @@ struct Instruction {
   const char* text;
   void (*run)(const Operand*);
 };
+#define HONE_GROUPS(columns)                                                          \
+  {"{.reg .pred adds_f16_" #columns ";", multiply_group<F16, float, columns>},         \
+      {"{.reg .pred adds_bf16_" #columns ";", multiply_group<Bf16, float, columns>},   \
+      {"{.reg .pred adds_s8_" #columns ";", multiply_group<signed char, int, columns>}
 #define HONE_MULTIPLY(shape, a, b, A, B, Sum, sum) \
   { "mma.sync.aligned." shape ".row.col." sum "." a "." b "." sum " ", multiply<A, B, Sum> }
 constexpr Instruction kInstructions[] = {
@@ -141,6 +168,13 @@ constexpr Instruction kInstructions[] = {
     {"sub.f16x2 ", by_halves<F16, 2, [](float a, float b, float) { return a - b; }>},
     {"fma.rn.bf16x2 ", by_halves<Bf16, 3, [](float a, float b, float c) { return a * b + c; }>},
     {"prefetch.", [](const Operand*) {}},
+    {"griddepcontrol.", [](const Operand*) {}},
+    {"fence.proxy.async.", [](const Operand*) {}},
+    {"wgmma.", [](const Operand*) {}},
+    {"/* held */", [](const Operand*) {}},
+    HONE_GROUPS(64),
+    HONE_GROUPS(128),
+    HONE_GROUPS(256),
 };
 #undef HONE_MULTIPLY
 

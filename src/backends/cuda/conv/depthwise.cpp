@@ -37,10 +37,10 @@ struct DepthwiseParameters {
   Writes y;
   Images images;
   static void fields(auto& self, auto& visit) {
-    visit("x", self.x, "T");
+    visit("x", self.x, "Operand");
     visit("weights", self.weights, "T");
     EpilogueReads::fields(self.epilogue, visit);
-    visit("y", self.y, "T");
+    visit("y", self.y, "Result");
     visit("images", self.images);
   }
 };
@@ -58,11 +58,13 @@ struct DepthwiseCode {
   int64_t x = 0, channels = 1;
   DepthwiseTactic share;
   EpilogueCode epilogue;
+  std::vector<double> numbers = {};
   static void fields(auto& self, auto& visit) {
     visit("x", self.x, 0, kMostOperands - 1);
     visit("channels", self.channels, 1, kMostSize);
     DepthwiseTactic::fields(self.share, visit);
     EpilogueCode::fields(self.epilogue, visit);
+    visit("numbers", self.numbers, StepNumbers::kMost);
   }
 };
 
@@ -114,13 +116,13 @@ std::string window_text(const WindowAttrs& window) {
 
 struct DepthwiseFamily {
   static constexpr std::string_view kName = "depthwise";
-  static constexpr int kVersion = 4;
+  static constexpr int kVersion = 5;
   using Params = DepthwiseTactic;
   using Code = DepthwiseCode;
 
   /// Silent about filters that see more than one channel.
   static void propose(const Problem& problem, Candidates& out) {
-    const std::optional<ConvRegion> region = read_conv_region(problem.region, Roundings::read);
+    const std::optional<ConvRegion> region = read_conv_region(problem.region, Roundings::codes);
     if (!region || !is_depthwise(*region)) return;
     if (std::string reason = reason_against(problem, *region); !reason.empty())
       return out.refuse(kName, std::move(reason));
@@ -140,17 +142,17 @@ struct DepthwiseFamily {
   }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params& params, const Tactic&) {
-    const ConvRegion region = *read_conv_region(problem.region, Roundings::read);
+    const ConvRegion region = *read_conv_region(problem.region, Roundings::codes);
     Built<Code> built;
     built.constants.push_back(taps_first(filter_rows(region)));
     append_bias(region.bias(), built.constants);
     built.code = {
-        .x = region.code.input, .channels = region.code.channels, .share = params, .epilogue = region.code.epilogue};
+        .x = region.code.input, .channels = region.code.channels, .share = params, .epilogue = region.code.epilogue, .numbers = step_numbers(region.match)};
     built.source =
         fmt::format("typedef {} T;\n#define V {}\n#define OUT {}\n#define CHANNELS {}\n",
                     type_name(region.node().output()->type.dtype), params.width, params.results, region.code.channels);
     built.source += window_text(region.window) + declare<DepthwiseParameters>() +
-                    epilogue_text(region.match, region.code.epilogue) + kernels::depthwise;
+                    operand_text(region.match) + epilogue_text(region.match, region.code.epilogue) + kernels::depthwise;
     return built;
   }
 
@@ -168,7 +170,7 @@ struct DepthwiseFamily {
     HONE_CHECK(count > 0 && count < int64_t{1} << 31, "a convolution in the plan has {} results", elements(out));
     const DepthwiseParameters parameters{.x = x.pointer(),
                                          .weights = constant(0),
-                                         .epilogue = epilogue_reads(code.epilogue, context, code.channels),
+                                         .epilogue = epilogue_reads(code.epilogue, context, code.channels, code.numbers),
                                          .y = output(0),
                                          .images = {.in_h = static_cast<int32_t>(in[2]),
                                                     .in_w = static_cast<int32_t>(in[3]),

@@ -4,7 +4,7 @@
 // that an element of the image is read once per row of the filter, V at a time, and used for every result that it touches.
 //
 // Before this stand T, V, OUT, CHANNELS (a multiple of V), KERNEL_H, KERNEL_W and, per spatial axis, STRIDE, DILATION and PAD; the
-// parameters, the epilogue's switches and finish(). Weights lie as [tap][channel].
+// parameters, operand(), the epilogue's switches and finish(). Weights lie as [tap][channel].
 
 #define COLUMNS ((OUT - 1) * STRIDE_W + (KERNEL_W - 1) * DILATION_W + 1)   // of the image, under OUT results
 
@@ -28,20 +28,24 @@ extern "C" __global__ void __launch_bounds__(128) depthwise(DEPTHWISE_PARAMETERS
   for (int kh = 0; kh < KERNEL_H; ++kh) {
     const int h = row * STRIDE_H - PAD_H + kh * DILATION_H;
     if (h < 0 || h >= images.in_h) continue;
-    const T* from = x + (((i64)image * images.in_h + h) * images.in_w + left) * CHANNELS + channel;
+    const Operand* from = x + (((i64)image * images.in_h + h) * images.in_w + left) * CHANNELS + channel;
     Part w[KERNEL_W];
 #pragma unroll
     for (int kw = 0; kw < KERNEL_W; ++kw) w[kw] = *reinterpret_cast<const Part*>(weights + (kh * KERNEL_W + kw) * CHANNELS + channel);
 #pragma unroll
     for (int column = 0; column < COLUMNS; ++column) {
-      Part part{};
-      if (left + column >= 0 && left + column < images.in_w) part = *reinterpret_cast<const Part*>(from + (i64)column * CHANNELS);
+      const bool inside = left + column >= 0 && left + column < images.in_w;
+      Vector<Operand, V> part{};
+      if (inside) part = *reinterpret_cast<const Vector<Operand, V>*>(from + (i64)column * CHANNELS);
+      float values[V];
+#pragma unroll
+      for (int i = 0; i < V; ++i) values[i] = inside ? operand(part.at[i], numbers) : 0.0f;
 #pragma unroll
       for (int kw = 0; kw < KERNEL_W; ++kw) {
         const int ahead = column - kw * DILATION_W;
         if (ahead < 0 || ahead % STRIDE_W != 0 || ahead / STRIDE_W >= OUT) continue;
 #pragma unroll
-        for (int i = 0; i < V; ++i) sums[ahead / STRIDE_W][i] += as_float(part.at[i]) * as_float(w[kw].at[i]);
+        for (int i = 0; i < V; ++i) sums[ahead / STRIDE_W][i] += values[i] * as_float(w[kw].at[i]);
       }
     }
   }
@@ -49,10 +53,11 @@ extern "C" __global__ void __launch_bounds__(128) depthwise(DEPTHWISE_PARAMETERS
   for (int o = 0; o < OUT; ++o) {
     if (first + o >= images.out_w) continue;
     const i64 at = (((i64)image * images.out_h + row) * images.out_w + first + o) * CHANNELS + channel;
-    Part other, result;
-    if (HAS_RESIDUAL) other = *reinterpret_cast<const Part*>(residual + at);
+    Vector<Added, V> other;
+    Vector<Result, V> result;
+    if (HAS_RESIDUAL) other = *reinterpret_cast<const Vector<Added, V>*>(residual + at);
 #pragma unroll
-    for (int i = 0; i < V; ++i) result.at[i] = convert<T>(finish(sums[o][i], HAS_RESIDUAL ? as_float(other.at[i]) : 0.0f));
-    *reinterpret_cast<Part*>(y + at) = result;
+    for (int i = 0; i < V; ++i) result.at[i] = convert<Result>(finish(sums[o][i], HAS_RESIDUAL ? added(other.at[i], numbers) : 0.0f, numbers));
+    *reinterpret_cast<Vector<Result, V>*>(y + at) = result;
   }
 }

@@ -43,10 +43,10 @@ struct DirectConvParameters {
   Writes y;
   Conv conv;
   static void fields(auto& self, auto& visit) {
-    visit("x", self.x, "T");
+    visit("x", self.x, "Operand");
     visit("weights", self.weights, "T");
     EpilogueReads::fields(self.epilogue, visit);
-    visit("y", self.y, "T");
+    visit("y", self.y, "Result");
     visit("c", self.conv);
   }
 };
@@ -57,6 +57,7 @@ struct DirectConvCode {
   int64_t group = 1, filters = 1;
   bool transposed = false;
   EpilogueCode epilogue;
+  std::vector<double> numbers = {};
   static void fields(auto& self, auto& visit) {
     visit("x", self.x, 0, kMostOperands - 1);
     WindowAttrs::fields(self.window, visit);
@@ -64,6 +65,7 @@ struct DirectConvCode {
     visit("filters", self.filters, 1, kMostSize);
     visit("transposed", self.transposed);
     EpilogueCode::fields(self.epilogue, visit);
+    visit("numbers", self.numbers, StepNumbers::kMost);
   }
 };
 
@@ -106,12 +108,12 @@ Conv conv_of(const DirectConvCode& code, const Dims& in, const Dims& out) {
 
 struct DirectConvFamily {
   static constexpr std::string_view kName = "direct_conv";
-  static constexpr int kVersion = 4;
+  static constexpr int kVersion = 5;
   using Params = NoParams;
   using Code = DirectConvCode;
 
   static void propose(const Problem& problem, Candidates& out) {
-    const std::optional<ConvRegion> region = read_conv_region(problem.region, Roundings::read);
+    const std::optional<ConvRegion> region = read_conv_region(problem.region, Roundings::codes);
     if (!region) return;
     if (std::string reason = reason_against(problem, *region); !reason.empty())
       return out.refuse(kName, std::move(reason));
@@ -121,7 +123,7 @@ struct DirectConvFamily {
   }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
-    const ConvRegion region = *read_conv_region(problem.region, Roundings::read);
+    const ConvRegion region = *read_conv_region(problem.region, Roundings::codes);
     Built<Code> built;
     built.constants.push_back(filter_rows(region));
     append_bias(region.bias(), built.constants);
@@ -130,12 +132,12 @@ struct DirectConvFamily {
                   .group = region.code.groups,
                   .filters = region.code.channels,
                   .transposed = region.transposed,
-                  .epilogue = region.code.epilogue};
+                  .epilogue = region.code.epilogue, .numbers = step_numbers(region.match)};
     built.source = fmt::format("typedef {} T;\n#define CHANNELS_LAST {}\n#define TRANSPOSED {}\n",
                                type_name(region.node().output()->type.dtype), tactic.out[0] == Layout::channels_last,
                                region.transposed);
     built.source +=
-        declare<DirectConvParameters>() + epilogue_text(region.match, region.code.epilogue) + kernels::direct_conv;
+        declare<DirectConvParameters>() + operand_text(region.match) + epilogue_text(region.match, region.code.epilogue) + kernels::direct_conv;
     return built;
   }
 
@@ -154,7 +156,7 @@ struct DirectConvFamily {
                join_dims(context.constants[0].dims), join_dims(weights));
     const DirectConvParameters parameters{.x = x.pointer(),
                                           .weights = constant(0),
-                                          .epilogue = epilogue_reads(code.epilogue, context, code.filters),
+                                          .epilogue = epilogue_reads(code.epilogue, context, code.filters, code.numbers),
                                           .y = output(0),
                                           .conv = conv_of(code, in, out)};
     const int64_t blocks = blocks_of(std::max<int64_t>(elements(out), 1), 128);

@@ -2,7 +2,7 @@
 //
 // Convolution and transposed convolution as they are defined: a thread per result. The fastest there is for depthwise filters,
 // which read every element once per tap whatever one does; elsewhere what is left when no library serves. Before this stand T,
-// CHANNELS_LAST, TRANSPOSED, HAS_BIAS, HAS_RESIDUAL, finish() and the parameters.
+// CHANNELS_LAST, TRANSPOSED, HAS_BIAS, HAS_RESIDUAL, operand(), added(), finish() and the parameters.
 
 // The input coordinate that tap k of result coordinate `at` reads, or -1.
 static inline int source_of(const Conv& c, int axis, int at, int k) {
@@ -28,7 +28,7 @@ extern "C" __global__ void direct_conv(DIRECT_CONV_PARAMETERS) {
   if (!CHANNELS_LAST) filter = rest % c.filters, rest /= c.filters;
   const i64 plane = (i64)c.input[0] * c.input[1] * c.input[2];
   const i64 step = CHANNELS_LAST ? 1 : plane, pixel = CHANNELS_LAST ? c.channels : 1;
-  const T* from = x + (i64)rest * plane * c.channels + (i64)(filter / c.group_filters) * c.group_channels * step;
+  const Operand* from = x + (i64)rest * plane * c.channels + (i64)(filter / c.group_filters) * c.group_channels * step;
   const T* w = weights + (i64)filter * c.kernel[0] * c.kernel[1] * c.kernel[2] * c.group_channels;
   float sum = HAS_BIAS ? bias[filter] : 0.0f;
   for (int kd = 0; kd < c.kernel[0]; ++kd) {
@@ -38,11 +38,11 @@ extern "C" __global__ void direct_conv(DIRECT_CONV_PARAMETERS) {
       for (int kw = 0; kw < c.kernel[2]; ++kw, w += c.group_channels) {
         const int v = source_of(c, 2, at[2], kw);
         if (d < 0 || h < 0 || v < 0) continue;
-        const T* element = from + (((i64)d * c.input[1] + h) * c.input[2] + v) * pixel;
-        for (int k = 0; k < c.group_channels; ++k) sum += as_float(element[k * step]) * as_float(w[k]);
+        const Operand* element = from + (((i64)d * c.input[1] + h) * c.input[2] + v) * pixel;
+        for (int k = 0; k < c.group_channels; ++k) sum += operand(element[k * step], numbers) * as_float(w[k]);
       }
     }
   }
-  sum = finish(sum, HAS_RESIDUAL ? as_float(residual[item]) : 0.0f);
-  y[item] = convert<T>(sum);
+  sum = finish(sum, HAS_RESIDUAL ? added(residual[item], numbers) : 0.0f, numbers);
+  y[item] = convert<Result>(sum);
 }

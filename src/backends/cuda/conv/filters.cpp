@@ -5,11 +5,16 @@
 #include "backends/cuda/pointwise/formula.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/rounding.h"
+#include "backends/cuda/support/source_text.h"
 #include "ops/support.h"
 
 namespace hone::cuda {
-EpilogueReads epilogue_reads(const EpilogueCode& code, const LoadContext& context, int64_t filters) {
+
+EpilogueReads epilogue_reads(const EpilogueCode& code, const LoadContext& context, int64_t filters,
+                             const std::vector<double>& numbers) {
   EpilogueReads reads;
+  HONE_CHECK(numbers.size() <= StepNumbers::kMost, "a convolution in the plan has {} numbers", numbers.size());
+  std::ranges::copy(numbers, reads.numbers.at);
   if (code.bias) {
     const Place bias{PlaceKind::constant, 1};
     HONE_CHECK(elements(context.dims_of(bias)) == filters, "a convolution in the plan adds {} to {} filters",
@@ -19,13 +24,49 @@ EpilogueReads epilogue_reads(const EpilogueCode& code, const LoadContext& contex
   if (code.residual >= 0) {
     const Place residual{PlaceKind::input, code.residual};
     const Dims& dims = context.dims_of(residual);
-    const ConcreteType& given = context.shapes.inputs[static_cast<size_t>(code.residual)];
-    HONE_CHECK(given.dtype == context.shapes.outputs.at(0).dtype && dims == context.shapes.outputs[0].dims,
-               "a convolution in the plan adds a tensor of {}", join_dims(dims));
+    HONE_CHECK(dims == context.shapes.outputs.at(0).dims, "a convolution in the plan adds a tensor of {}", join_dims(dims));
     reads.residual = residual.pointer();
   }
   return reads;
 }
+
+namespace {
+
+/// Numbers in the order in which they are asked for, and where each will lie.
+class NumberList {
+ public:
+  std::string text(float value) {
+    numbers.push_back(value);
+    return fmt::format("numbers.at[{}]", numbers.size() - 1);
+  }
+  std::vector<double> numbers;
+};
+
+/// The element type of a tensor that may be codes, and the function that makes a float of one.
+std::string tensor_text(const char* type, const char* function, DType floats, const Decoding& coding, NumberList& list) {
+  std::string value = "as_float(x)";
+  if (coding) {
+    const std::string zero = list.text(coding.zero);
+    value = fmt::format("((float)x - {}) * {}", zero, list.text(coding.scale));
+  }
+  return fmt::format("typedef {0} {1};\nstatic inline float {2}({1} x, const StepNumbers& numbers) {{ return {3}; }}\n",
+                     type_name(coding ? DType::i8 : floats), type, function, value);
+}
+
+/// The text of a region's operand, its residual and its steps, in which it names its numbers.
+struct RegionTexts {
+  explicit RegionTexts(const RegionMatch& match) {
+    const DType floats = match.anchor->output()->type.dtype;
+    operand = tensor_text("Operand", "operand", floats, match.operand_codes, list);
+    added = tensor_text("Added", "added", floats, match.residual_codes, list);
+    for (size_t i = 0; i < match.steps.size(); ++i)
+      steps += fmt::format("  sum = {};\n", step_text(match.steps[i], i, [&](float value) { return list.text(value); }));
+  }
+  NumberList list;
+  std::string operand, added, steps;
+};
+
+}  // namespace
 
 Tensor filter_rows(const ConvRegion& region) {
   const Tensor& weights = *region.node().input(1)->constant;
@@ -68,16 +109,16 @@ std::string activation_text(const Activation& activation) {
                      real_text(activation.alpha), real_text(activation.beta));
 }
 
-std::string step_text(const EpilogueStep& step, size_t place) {
+std::string step_text(const EpilogueStep& step, size_t place, const NumberText& number) {
   switch (step.kind) {
     case EpilogueStep::Kind::activation: return "activate(sum)";
     case EpilogueStep::Kind::residual: return "sum + residual";
     case EpilogueStep::Kind::bias: return "sum + late_bias";
     case EpilogueStep::Kind::formula: return fmt::format("formula_{}(sum)", place);
+    case EpilogueStep::Kind::encoding: return encoding_call("sum", step.rounding, step.zero, number);
     case EpilogueStep::Kind::rounding: break;
   }
-  const Rounding& to = step.rounding;
-  return rounding_call("sum", to.scale, to.low, to.high, to.of_nan);
+  return rounding_call("sum", step.rounding, number);
 }
 
 std::string formulas_text(const std::vector<EpilogueStep>& steps) {
@@ -89,15 +130,20 @@ std::string formulas_text(const std::vector<EpilogueStep>& steps) {
   return text.empty() ? text : std::string("typedef float S;\n") + kernels::formula + text;
 }
 
+std::vector<double> step_numbers(const RegionMatch& match) { return RegionTexts(match).list.numbers; }
+
+std::string operand_text(const RegionMatch& match) { return RegionTexts(match).operand; }
+
 std::string epilogue_text(const RegionMatch& match, const EpilogueCode& epilogue) {
-  std::string steps;
-  for (size_t i = 0; i < match.steps.size(); ++i) steps += fmt::format("  sum = {};\n", step_text(match.steps[i], i));
-  return fmt::format("#define HAS_BIAS {}\n#define LATE_BIAS {}\n#define HAS_RESIDUAL {}\n", epilogue.bias,
+  const RegionTexts texts(match);
+  const DType result = match.encodes ? DType::i8 : match.anchor->output()->type.dtype;
+  return fmt::format("typedef {} Result;\n#define ENCODES {:d}\n", type_name(result), match.encodes) + texts.added +
+         fmt::format("#define HAS_BIAS {}\n#define LATE_BIAS {}\n#define HAS_RESIDUAL {}\n", epilogue.bias,
                      match.late_bias, epilogue.residual >= 0) +
          activation_text(epilogue.activation) + kernels::activation + kernels::rounding + formulas_text(match.steps) +
-         fmt::format(
-             "static inline float finish(float sum, float residual, float late_bias = 0) {{\n{}  return sum;\n}}\n",
-             steps);
+         fmt::format("static inline float finish(float sum, float residual, const StepNumbers& numbers, float late_bias "
+                     "= 0) {{\n{}  return sum;\n}}\n",
+                     texts.steps);
 }
 
 }  // namespace hone::cuda

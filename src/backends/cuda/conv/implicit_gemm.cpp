@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Conv (channels last, one group) and Linear on tensor cores with Hone's own epilogues: any activation, and f32 sums up to the one
-// rounding at the end. Matmuls of one input (queries, keys and values) are one launch. Tiles and the number of blocks that share one are for the tuner to choose.
+// rounding at the end; or, where operand and weights are codes, sums of integers up to there. Matmuls of one input (queries, keys and values) are one launch. Tiles and the number of blocks that share one are for the tuner to choose.
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 
 #include "backends/cuda/conv/filters.h"
@@ -11,6 +12,7 @@
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/checked.h"
+#include "ops/weight_codes.h"
 #include "ops/window.h"
 
 namespace hone::cuda {
@@ -20,22 +22,37 @@ constexpr size_t kOffers = 12;
 constexpr int64_t kMostInCluster = 8;  // blocks that run together on every GPU that knows clusters
 
 /// What a block of threads (CTA) computes, and how: its tile of the result, `k` of the inner axis at a time, by so many warps,
-/// `warps_m` of them along m; and the software pipeline's stages, each a part of the operands in shared memory.
+/// `warps_m` of them along m; and the software pipeline's stages, each a part of the operands in shared memory. Or by groups of four
+/// warps, 64 rows each, whose instructions read shared memory themselves: rows of 128 bytes.
 struct CtaTile {
   int64_t m, n, k, warps, warps_m, stages;
+  bool groups = false;
 };
 constexpr std::array kTiles{CtaTile{64, 64, 32, 4, 2, 4},  CtaTile{32, 64, 32, 4, 1, 4},   CtaTile{64, 32, 32, 4, 2, 4},
                             CtaTile{128, 64, 32, 4, 2, 4}, CtaTile{128, 128, 32, 4, 2, 3}, CtaTile{32, 32, 32, 4, 2, 6},
                             CtaTile{64, 64, 64, 4, 2, 4},  CtaTile{32, 64, 64, 4, 1, 4},   CtaTile{64, 32, 64, 4, 2, 4},
                             CtaTile{128, 64, 64, 4, 2, 3}, CtaTile{128, 128, 64, 4, 2, 3}, CtaTile{32, 32, 64, 4, 2, 6},
                             CtaTile{128, 64, 64, 8, 4, 3}, CtaTile{128, 128, 64, 8, 4, 3}, CtaTile{64, 64, 64, 8, 2, 4},
-                            CtaTile{64, 64, 128, 8, 2, 3}};
+                            CtaTile{64, 64, 128, 8, 2, 3},
+                            CtaTile{.m = 128, .n = 256, .k = 64, .warps = 8, .warps_m = 8, .stages = 4, .groups = true},
+                            CtaTile{.m = 128, .n = 128, .k = 64, .warps = 8, .warps_m = 8, .stages = 5, .groups = true},
+                            CtaTile{.m = 64, .n = 256, .k = 64, .warps = 4, .warps_m = 4, .stages = 4, .groups = true},
+                            CtaTile{.m = 64, .n = 128, .k = 64, .warps = 4, .warps_m = 4, .stages = 4, .groups = true},
+                            CtaTile{.m = 128, .n = 64, .k = 64, .warps = 8, .warps_m = 8, .stages = 4, .groups = true}};
 constexpr int64_t kSplits[] = {1, 2, 4, 8, 16};
 constexpr size_t kOffersPerSplit = 4;
 
-int64_t shared_bytes(const CtaTile& tile) { return (tile.m + tile.n) * (tile.k + 8) * 2 * tile.stages; }
+/// Tiles are counted in halves: of codes there are twice as many along the inner axis.
+int64_t shared_bytes(const CtaTile& tile) {
+  constexpr int64_t kRow = 128, kAlignment = 1024;
+  if (tile.groups) return (tile.m + tile.n) * kRow * tile.stages + kAlignment;
+  return (tile.m + tile.n) * (tile.k + 8) * 2 * tile.stages;
+}
+/// Of the sums that wait for one block or thread to finish them.
+int64_t waiting_bytes(const CtaTile& tile) { return tile.m * (tile.n + 8) * 4; }
 
 constexpr int64_t kMostMatmuls = 4;
+constexpr int64_t kMostCodes = 1 << 17;  // whose products add up to 32 bits at most
 
 struct Images {
   static constexpr std::string_view kName = "Images";
@@ -49,13 +66,16 @@ struct Images {
   }
 };
 
-/// What both kernels finish a sum with: of each matmul a result.
+/// What both kernels finish a sum with: of each matmul a result. Factors are what sums of codes are multiplied by and, where the
+/// operand's zero point is no code of 0, what is added to them then, one of each a filter.
 struct FinishParameters {
   EpilogueReads epilogue;
+  Reads factors;
   std::array<Writes, kMostMatmuls> y;
   static void fields(auto& self, auto& visit) {
     EpilogueReads::fields(self.epilogue, visit);
-    for (size_t i = 0; i < self.y.size(); ++i) visit("y" + std::to_string(i), self.y[i], "T");
+    visit("factors", self.factors, "float");
+    for (size_t i = 0; i < self.y.size(); ++i) visit("y" + std::to_string(i), self.y[i], "Result");
   }
 };
 
@@ -100,7 +120,9 @@ struct ImplicitGemmCode {
   int64_t pixel = 1;  // of the image that the kernel takes for one
   ImplicitGemmTactic choice;
   bool cluster = false;  // the blocks that share a tile are one
+  bool coded = false;    // operand and weights are codes
   EpilogueCode epilogue;
+  std::vector<double> numbers = {};
   static void fields(auto& self, auto& visit) {
     visit("x", self.x, 0, kMostOperands - 1);
     visit("filters", self.filters, 1, kMostSize);
@@ -108,7 +130,9 @@ struct ImplicitGemmCode {
     visit("pixel", self.pixel, 1, kMostSize);
     ImplicitGemmTactic::fields(self.choice, visit);
     visit("cluster", self.cluster);
+    visit("coded", self.coded);
     EpilogueCode::fields(self.epilogue, visit);
+    visit("numbers", self.numbers, StepNumbers::kMost);
   }
 };
 
@@ -138,12 +162,17 @@ Filters filters_of(const ConvRegion& region) {
 /// What the family reads in a region: a convolution, or matmuls of one input.
 struct Anchors {
   explicit Anchors(const Graph& region)
-      : conv(read_conv_region(region, Roundings::read)), linears(read_linear_regions(region, Roundings::read)) {
+      : conv(read_conv_region(region, Roundings::codes)), linears(read_linear_regions(region, Roundings::codes)) {
     if (conv && conv->transposed) conv.reset();
   }
   bool found() const { return conv || !linears.empty(); }
   const RegionMatch& match() const { return conv ? conv->match : linears[0].match; }
   const Node& node() const { return *match().anchor; }
+  const Decoding& coding() const { return match().operand_codes; }
+  bool coded() const { return static_cast<bool>(coding()); }
+  DType floats() const { return node().output()->type.dtype; }
+  /// Operands that are fetched at once: 16 bytes.
+  int64_t piece() const { return coded() ? 16 : 8; }
   const EpilogueCode& epilogue() const { return conv ? conv->code.epilogue : linears[0].code.epilogue; }
   bool patches() const { return conv && reads_patches(*conv); }
   int64_t matmuls() const { return conv ? 1 : static_cast<int64_t>(linears.size()); }
@@ -154,6 +183,12 @@ struct Anchors {
   std::optional<ConvRegion> conv;
   std::vector<LinearRegion> linears;  // none where it is a convolution
 };
+
+/// The weights' codes; nothing where they are none.
+std::optional<WeightCodes> codes_of(const Anchors& anchors) {
+  const size_t axis = anchors.conv || anchors.linears[0].transposed ? 0 : 1;
+  return weight_codes(*anchors.node().input(1)->constant, axis);
+}
 
 std::string reason_against(const ConvRegion& region) {
   const size_t axes = region.window.kernel.size();
@@ -166,7 +201,8 @@ std::string reason_against(const ConvRegion& region) {
 std::string reason_against(const Problem& problem, const Anchors& anchors) {
   const Node& node = anchors.node();
   const DType dtype = node.input(0)->type.dtype;
-  if (dtype != DType::f16 && dtype != DType::bf16) return fmt::format("input is {}", name_of(dtype));
+  const bool fits = dtype == DType::f16 || dtype == DType::bf16 || (anchors.coded() && dtype == DType::f32);
+  if (!fits) return fmt::format("input is {}", name_of(dtype));
   if (std::string reason = reason_against_operands(problem.region, node); !reason.empty()) return reason;
   if (node.output()->type.shape.elements() == Dim(0)) return "empty result";
   if (anchors.conv)
@@ -175,9 +211,12 @@ std::string reason_against(const Problem& problem, const Anchors& anchors) {
   if (anchors.patches())
     for (const Value* input : problem.symbolic.inputs())
       if (input->type.shape.rank() == 4 && !input->type.shape[3].is_constant()) return "the width is not fixed";
-  if (const Filters filters = anchors.filters(); filters.channels % 8 != 0)
+  if (const Filters filters = anchors.filters(); filters.channels % anchors.piece() != 0)
     return fmt::format("{} channels", filters.channels);
-  return anchors.match().refusal;
+  if (!anchors.match()) return anchors.match().refusal;
+  if (!anchors.coded()) return {};
+  if (anchors.filters().taps * anchors.filters().channels > kMostCodes) return "sums beyond 32 bits";
+  return codes_of(anchors) ? "" : "codes, and weights that are none";
 }
 
 int64_t pixels_of(const Anchors& anchors) {
@@ -197,15 +236,17 @@ double cost_of(const CtaTile& tile, int64_t steps, int64_t blocks, int64_t split
   const auto count = static_cast<double>(steps);
   const double bytes = count * static_cast<double>((tile.m + tile.n) * tile.k * 2);
   const double own = rounds * bytes / 70e3, all = static_cast<double>(blocks) * bytes / 5e6;
-  const double matmuls = rounds * count * static_cast<double>(2 * tile.m * tile.n * tile.k) / 4.5e6;
+  const double rate = tile.groups ? 7e6 : 4.5e6;
+  const double matmuls = rounds * count * static_cast<double>(2 * tile.m * tile.n * tile.k) / rate;
   const double resident = static_cast<double>(std::clamp<int64_t>((220 << 10) / shared_bytes(tile), 1, 8));
   const double waiting = (0.9 + 0.12 * count) * std::max(1.0, rounds / resident);
   return std::max({own, all, matmuls, waiting}) + (splits == 1 ? 0.0 : splits <= kMostInCluster ? 1.0 : 3.0);
 }
 
 /// The best few for every number of splits, most promising first. A block's filters are of one of the matmuls.
-std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t matmuls, int processors) {
-  const int64_t depth = filters.taps * filters.channels;
+std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t matmuls, int64_t piece, bool groups,
+                            int processors) {
+  const int64_t depth = filters.taps * filters.channels * 8 / piece;  // in halves
   const auto cheaper = [](const Choice& a, const Choice& b) { return a.cost < b.cost; };
   std::vector<Choice> list;
   for (const int64_t splits : kSplits) {
@@ -213,6 +254,7 @@ std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t matm
     for (size_t i = 0; i < kTiles.size(); ++i) {
       const CtaTile& tile = kTiles[i];
       const int64_t steps = blocks_of(depth, tile.k);
+      if (tile.groups && (!groups || splits > 1)) continue;
       if (matmuls > 1 && filters.count / matmuls % tile.n != 0) continue;
       if (splits > 1 && (filters.count % 2 != 0 || steps / splits < 1)) continue;
       if (splits > kMostInCluster && splits * pixels * filters.count > int64_t{1} << 24) continue;
@@ -264,15 +306,77 @@ Tensor joined_rows(const std::vector<LinearRegion>& linears) {
   return joined.finish();
 }
 
-/// Weights of all matmuls and, where there is one, their bias.
+/// [filter][tap][channel] of codes.
+Tensor code_rows(const Anchors& anchors, const WeightCodes& weights) {
+  const Filters filters = anchors.filters();
+  TensorBuilder rows(DType::i8, {filters.count, filters.taps, filters.channels});
+  const std::span<int8_t> to = rows.data<int8_t>();
+  const bool columns = !anchors.conv && !anchors.linears[0].transposed;  // [channel][filter] in the model
+  for (int64_t f = 0, at = 0; f < filters.count; ++f)
+    for (int64_t t = 0; t < filters.taps; ++t)
+      for (int64_t c = 0; c < filters.channels; ++c)
+        to[static_cast<size_t>(at++)] = weights.codes[static_cast<size_t>(
+            columns ? c * filters.count + f : (f * filters.channels + c) * filters.taps + t)];
+  return rows.finish();
+}
+
+/// Of each filter what its sums are multiplied by; behind them, what a zero point takes off.
+Tensor factors_of(const Anchors& anchors, const WeightCodes& weights, const Tensor& rows) {
+  const Decoding& coding = anchors.coding();
+  const auto filters = static_cast<size_t>(anchors.filters().count);
+  const std::span<const int8_t> codes = rows.data<int8_t>();
+  std::vector<float> factors(2 * filters);
+  for (size_t f = 0; f < filters; ++f) {
+    const std::span<const int8_t> row = codes.subspan(f * codes.size() / filters, codes.size() / filters);
+    factors[f] = coding.scale * weights.scales[f] * anchors.match().scale;
+    factors[filters + f] = -factors[f] * coding.zero * static_cast<float>(std::accumulate(row.begin(), row.end(), 0));
+  }
+  return Tensor::of<float>({2, anchors.filters().count}, std::span<const float>(factors));
+}
+
+/// Weights of all matmuls, their bias where there is one, and the factors of codes.
 std::vector<Tensor> constants_for(const Anchors& anchors) {
-  std::vector<Tensor> constants{anchors.conv ? filter_rows(*anchors.conv) : joined_rows(anchors.linears)};
+  std::vector<Tensor> constants;
+  const std::optional<WeightCodes> codes = anchors.coded() ? codes_of(anchors) : std::nullopt;
+  if (codes) constants.push_back(code_rows(anchors, *codes));
+  else constants.push_back(anchors.conv ? filter_rows(*anchors.conv) : joined_rows(anchors.linears));
   std::vector<float> bias;
   if (anchors.conv) bias = anchors.conv->bias();
   for (const LinearRegion& linear : anchors.linears)
     for (const float value : linear.bias()) bias.push_back(value);
   append_bias(bias, constants);
+  if (codes) constants.push_back(factors_of(anchors, *codes, constants[0]));
   return constants;
+}
+
+/// Whether groups of four warps multiply on all of them.
+bool has_warp_groups(const std::vector<std::string>& architectures) {
+  return std::ranges::all_of(architectures, [](const std::string& name) { return name == "sm_90"; });
+}
+
+/// multiply_group(): 64 rows by all columns of the tile, 32 bytes of the inner axis.
+std::string group_text(const CtaTile& tile, bool coded, std::string_view type) {
+  const int64_t sums = tile.n / 2;
+  std::string list, operands;
+  for (int64_t i = 0; i < sums; ++i) {
+    list += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
+    operands += fmt::format("{}\"+{}\"(c[{}][{}])", i == 0 ? "" : ", ", coded ? 'r' : 'f', i / 4, i % 4);
+  }
+  const std::string types = coded ? "k32.s32.s8.s8" : fmt::format("k16.f32.{0}.{0}", type);
+  const std::string name = fmt::format("adds_{}_{}", coded ? "s8" : type, tile.n);
+  return fmt::format(
+      "static inline void multiply_group(Sum (*c)[4], unsigned long long a, unsigned long long b) {{\n  asm volatile("
+      "\"{{.reg .pred {0}; setp.ne.b32 {0}, %{1}, 0; wgmma.mma_async.sync.aligned.m64n{2}{3} {{{4}}}, %{5}, %{6}, {0}{7};}}\""
+      " : {8} : \"l\"(a), \"l\"(b), \"r\"(1));\n}}\n",
+      name, sums + 2, tile.n, types, list, sums, sums + 1, coded ? "" : ", 1, 1, 0, 0", operands);
+}
+
+/// What the multiplying instructions call their types, in C++ and in their names.
+std::string types_text(const Anchors& anchors) {
+  const std::string_view type = type_name(anchors.floats());
+  if (!anchors.coded())
+    return fmt::format("typedef {0} T;\n#define CODED 0\n#define HAS_ZERO 0\n#define MMA_TYPE \"{0}\"\n", type);
+  return fmt::format("typedef signed char T;\n#define CODED 1\n#define HAS_ZERO {:d}\n", anchors.coding().zero != 0);
 }
 
 Images images_of(const ImplicitGemmCode& code, const Dims& in, const Dims& out, int64_t filters) {
@@ -286,7 +390,7 @@ Images images_of(const ImplicitGemmCode& code, const Dims& in, const Dims& out, 
 
 struct ImplicitGemmFamily {
   static constexpr std::string_view kName = "implicit_gemm";
-  static constexpr int kVersion = 4;
+  static constexpr int kVersion = 5;
   using Params = ImplicitGemmTactic;
   using Code = ImplicitGemmCode;
 
@@ -299,7 +403,8 @@ struct ImplicitGemmFamily {
     if (matmuls > kMostMatmuls) return out.refuse(kName, fmt::format("{} matmuls", matmuls));
     Filters filters = anchors.filters();
     filters.count *= matmuls;
-    for (const Choice& choice : choices(pixels_of(anchors), filters, matmuls, problem.device.workers))
+    for (const Choice& choice : choices(pixels_of(anchors), filters, matmuls, anchors.piece(),
+                                         has_warp_groups(architectures_of(problem)), problem.device.workers))
       out.offer({"cuda", std::string(kName),
                  write_fields(Params{.tile = static_cast<int64_t>(choice.tile), .splits = choice.splits}),
                  std::vector<Layout>(problem.region.inputs().size(), anchors.layout()),
@@ -314,22 +419,25 @@ struct ImplicitGemmFamily {
     const CtaTile& tile = kTiles[static_cast<size_t>(params.tile)];
     Built<Code> built;
     built.constants = constants_for(anchors);
-    built.code = {.x = input_index(problem.region, node.input(0)),
+    built.code = {.x = input_index(problem.region, undecoded(node.input(0))),
                   .filters = filters.count * anchors.matmuls(),
                   .images = anchors.conv.has_value(),
                   .pixel = anchors.patches() ? anchors.conv->window.kernel[1] : 1,
                   .choice = params,
                   .cluster = params.splits > 1 && params.splits <= kMostInCluster && has_clusters(architecture),
-                  .epilogue = anchors.epilogue()};
-    built.source = fmt::format(
-        "typedef {0} T;\n#define MMA_TYPE \"{0}\"\n#define BM {1}\n#define BN {2}\n#define BK {3}\n#define WARPS "
-        "{4}\n#define WARPS_M {5}\n#define STAGES {6}\n#define SPLITS {7}\n#define CLUSTER {8:d}\n",
-        type_name(node.output()->type.dtype), tile.m, tile.n, tile.k, tile.warps, tile.warps_m, tile.stages,
-        params.splits, built.code.cluster);
+                  .coded = anchors.coded(),
+                  .epilogue = anchors.epilogue(),
+                  .numbers = step_numbers(anchors.match())};
+    built.source = types_text(anchors) + fmt::format("#define WARP_GROUPS {:d}\ntypedef {} Sum;\n", tile.groups, anchors.coded() ? "int" : "float") +
+                   (tile.groups ? group_text(tile, anchors.coded(), type_name(anchors.floats())) : std::string()) +
+                   fmt::format("#define BM {}\n#define BN {}\n#define BK {}\n#define WARPS {}\n#define WARPS_M {}\n"
+                               "#define STAGES {}\n#define SPLITS {}\n#define CLUSTER {:d}\n",
+                               tile.m, tile.n, tile.k * anchors.piece() / 8, tile.warps, tile.warps_m, tile.stages,
+                               params.splits, built.code.cluster);
     built.source += fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
                                 built.code.filters, filters.count) +
                     window_text(anchors) + declare<MatmulParameters, SumParameters>() +
-                    epilogue_text(anchors.match(), built.code.epilogue) + kernels::implicit_gemm;
+                    epilogue_text(anchors.match(), built.code.epilogue) + kernels::ends + kernels::implicit_gemm;
     return built;
   }
 
@@ -344,10 +452,13 @@ struct ImplicitGemmFamily {
     const Dims& out = context.shapes.outputs[0].dims;
     for (const ConcreteType& result : context.shapes.outputs)
       HONE_CHECK(result.dims == out && result.dtype == context.shapes.outputs[0].dtype, "matmuls in the plan differ");
+    const Place factors{code.coded ? PlaceKind::constant : PlaceKind::none, code.epilogue.bias ? 2 : 1};
+    HONE_CHECK(!code.coded || elements(context.dims_of(factors)) == 2 * code.filters,
+               "a matmul in the plan has no factors of {} filters", code.filters);
     HONE_CHECK(!in.empty() && !out.empty() && (!code.images || in.back() % code.pixel == 0),
                "a convolution in the plan reads patches of {}", code.pixel);
     const Images images = images_of(code, in, out, code.filters / matmuls);
-    FinishParameters finish{.epilogue = epilogue_reads(code.epilogue, context, code.filters), .y = {}};
+    FinishParameters finish{.epilogue = epilogue_reads(code.epilogue, context, code.filters, code.numbers), .factors = factors.pointer(), .y = {}};
     for (int64_t i = 0; i < matmuls; ++i) finish.y[static_cast<size_t>(i)] = output(i);
     std::vector<GridLaunch> launches{launch_matmul(code, context, finish, images)};
     const int64_t splits = code.choice.splits;
@@ -363,13 +474,14 @@ struct ImplicitGemmFamily {
   static GridLaunch launch_matmul(const Code& code, const LoadContext& context, const FinishParameters& finish,
                                   const Images& images) {
     const CtaTile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
-    const int64_t sums = code.cluster ? tile.m * (tile.n + 8) * 4 : 0;
+    const bool vectors = tile.groups || context.shapes.outputs[0].dtype == DType::i8;
+    const bool waits = code.cluster || (vectors && code.choice.splits == 1);
     const MatmulParameters parameters{
         .x = input(code.x), .weights = constant(0), .finish = finish, .partial = to_workspace(), .images = images};
     return launch_of(*context.module, parameters,
                      {{blocks_of(code.filters, tile.n), blocks_of(images.pixels, tile.m), code.choice.splits},
                       static_cast<unsigned>(32 * tile.warps),
-                      static_cast<unsigned>(std::max(shared_bytes(tile), sums))});
+                      static_cast<unsigned>(std::max(shared_bytes(tile), waits ? waiting_bytes(tile) : 0))});
   }
 };
 

@@ -8,27 +8,62 @@
 //
 // Where several matmuls share their images, FILTERS are those of all of them and each has ROW_FILTERS and a result of its own.
 //
-// Before this stand T and MMA_TYPE ("f16" or "bf16"), BM, BN, BK, WARPS, WARPS_M (of them along BM), STAGES, SPLITS, CLUSTER;
+// Of codes (CODED) the sums are integers, which become floats before anything is done to them; around images lies their zero point.
+//
+// WARP_GROUPS (Hopper): four warps multiply 64 rows by all BN columns in one instruction, which reads both operands from shared memory while
+// the warps go on. A row there is 128 bytes, its pieces exchanged by the row's number as the instruction expects it; multiply_group() is written for BN.
+//
+// Before this stand T (elements of both operands) and MMA_TYPE ("f16" or "bf16") or, CODED; Sum (int or float), WARP_GROUPS, HAS_ZERO (whether the operand's zero point is no code of 0); BM, BN, BK, WARPS, WARPS_M (of them along BM; all where WARP_GROUPS), STAGES, SPLITS, CLUSTER;
 // CHANNELS (a multiple of 8), FILTERS (even where SPLITS > 1), ROW_FILTERS (FILTERS or a multiple of BN), TAPS, TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the
 // parameters, the epilogue's switches and finish().
 
-#define PITCH (BK + 8)               // elements per row in shared memory: neighbouring rows in other banks
+#define PIECE (16 / (int)sizeof(T))  // elements of 16 bytes
+#if WARP_GROUPS
+#define PITCH BK
+#define AHEAD (STAGES - 2)           // steps whose operands are on their way; the instructions of one more may be reading theirs
+#else
+#define PITCH (BK + PIECE)           // elements per row in shared memory: neighbouring rows in other banks
+#define AHEAD (STAGES - 1)
+#endif
+#define STEP (2 * PIECE)             // of the inner axis that an instruction multiplies
 #define DEPTH (TAPS * CHANNELS)
 #define STEPS ((DEPTH + BK - 1) / BK)
 #define THREADS (WARPS * 32)
 #define WARPS_N (WARPS / WARPS_M)
 #define TILES_M (BM / WARPS_M / 16)
 #define TILES_N (BN / WARPS_N / 8)
-#define PIECES (BK / 8)              // of 16 bytes in a row
+#define PIECES (BK / PIECE)          // in a row
 #define PASS (THREADS / PIECES)         // rows that the block fetches at once
 #define ROWS_A (BM / PASS)           // pieces that a thread fetches per step
 #define ROWS_B (BN / PASS)
 
+#if CODED
+static inline void multiply(int* c, const unsigned* a, unsigned b0, unsigned b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+#else
 static inline void multiply(float* c, const unsigned* a, unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32." MMA_TYPE "." MMA_TYPE ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+#endif
+// Where a piece of a row lies.
+static inline int place_of(int row, int piece) {
+  return row * PITCH + (WARP_GROUPS ? piece ^ row % 8 * PIECE : piece);
+}
+#if WARP_GROUPS
+// The compiler may not read a sum any earlier.
+static inline void hold(int& sum) { asm volatile("/* held */" : "+r"(sum) : : "memory"); }
+static inline void hold(float& sum) { asm volatile("/* held */" : "+f"(sum) : : "memory"); }
+// Shared memory as such an instruction is told of it: rows of 128 bytes, eight by eight.
+static inline unsigned long long matrix_at(const T* first) {
+  const unsigned long long at = (unsigned)__cvta_generic_to_shared(first);
+  return (at & 0x3ffff) >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+#endif
 static inline void load_matrices(unsigned* to, const T* row) {
   const unsigned at = (unsigned)__cvta_generic_to_shared(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at));
@@ -39,14 +74,11 @@ static inline void fetch(T* to, const T* from, bool there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(at), "l"(from), "r"(there ? 16 : 0));
 }
 
-struct Results {
-  T *a, *b, *c, *d;
-  // Of a matmul, without an array, which would lie in memory.
-  T* of(int product) const {
-    if (ROW_FILTERS == FILTERS || product == 0) return a;
-    return product == 1 ? b : product == 2 ? c : d;
-  }
-};
+// The same of an image, which has its zero point around it.
+static inline void fetch_image(T* to, const T* from, bool there, unsigned around) {
+  if (!HAS_ZERO || there) fetch(to, from, there);
+  else *reinterpret_cast<uint4*>(to) = {around, around, around, around};
+}
 
 // Where the window of a pixel begins.
 struct Window {
@@ -55,42 +87,31 @@ struct Window {
   bool there;
 };
 
-static inline float finish(float sum, const float* bias, const T* residual, i64 at, int filter) {
-  if (HAS_BIAS && !LATE_BIAS) sum += bias[filter];
-  return finish(sum, HAS_RESIDUAL ? as_float(residual[at]) : 0.0f, LATE_BIAS ? bias[filter] : 0.0f);
-}
-
 #if CLUSTER
 #define IN_CLUSTERS __cluster_dims__(1, 1, SPLITS)
 #else
 #define IN_CLUSTERS
 #endif
 
-static inline void store(float low, float high, const float* bias, const T* residual, const Results& results, int pixel, int filter) {
-  const i64 at = (i64)pixel * ROW_FILTERS + filter % ROW_FILTERS;
-  T* const y = results.of(filter / ROW_FILTERS);
-  if (ROW_FILTERS % 2 != 0) {  // pairs do not begin at multiples of two
-    y[at] = convert<T>(finish(low, bias, residual, at, filter));
-    if (filter + 1 < FILTERS) y[at + 1] = convert<T>(finish(high, bias, residual, at + 1, filter + 1));
-    return;
-  }
-  Vector<T, 2> result;
-  result.at[0] = convert<T>(finish(low, bias, residual, at, filter));
-  result.at[1] = convert<T>(finish(high, bias, residual, at + 1, filter + 1));
-  *reinterpret_cast<Vector<T, 2>*>(y + at) = result;
-}
+// Where a thread's sums lie apart, a block puts all down and finishes them in vectors.
+#define PUTS_DOWN (CLUSTER || (SPLITS == 1 && (ENCODES || WARP_GROUPS)))
+#define WIDTH (ROW_FILTERS % 4 == 0 ? 4 : ROW_FILTERS % 2 == 0 ? 2 : 1)
 
 extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(IMPLICIT_GEMM_PARAMETERS) {
-  const Results results = {y0, y1, y2, y3};
+  const Ends ends = {bias, factors, residual, numbers, {y0, y1, y2, y3}};
   extern __shared__ uint4 memory[];
+#if WARP_GROUPS
+  T* const shared_a = reinterpret_cast<T*>(memory) + (1024 - (unsigned)__cvta_generic_to_shared(memory) % 1024) % 1024 / (int)sizeof(T);
+#else
   T* const shared_a = reinterpret_cast<T*>(memory);
+#endif
   T* const shared_b = shared_a + STAGES * BM * PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warp_m = warp % WARPS_M, warp_n = warp / WARPS_M;
   const int first_pixel = blockIdx.y * BM, first_filter = blockIdx.x * BN;
   const int begin = (int)(blockIdx.z * STEPS / SPLITS), end = (int)((blockIdx.z + 1) * STEPS / SPLITS);
 
   // This thread fetches piece `piece` of rows row, row + PASS, ... of both operands.
-  const int row = threadIdx.x / PIECES, piece = threadIdx.x % PIECES * 8;
+  const int row = threadIdx.x / PIECES, piece = threadIdx.x % PIECES * PIECE;
   Window windows[ROWS_A];
 #pragma unroll
   for (int i = 0; i < ROWS_A; ++i) {
@@ -98,13 +119,14 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
     windows[i] = {in_image / images.out_w * STRIDE_H - PAD_H, in_image % images.out_w * STRIDE_W - PAD_W, (i64)(pixel / (images.out_h * images.out_w)) * images.in_h * images.in_w,
                   pixel < images.pixels};
   }
+  const unsigned around = HAS_ZERO ? ((int)numbers.at[0] & 0xff) * 0x01010101u : 0;  // the operand's zero point
   const auto fetch_images = [&](int step) {
     const int stage = step % STAGES, k = step * BK + piece, tap = TAPS == 1 ? 0 : k / CHANNELS, channel = TAPS == 1 ? k : k % CHANNELS;
 #pragma unroll
     for (int i = 0; i < ROWS_A; ++i) {
       const int h = windows[i].h + tap / TAPS_W * DILATION_H, w = windows[i].w + tap % TAPS_W * DILATION_W;
       const bool there = windows[i].there && k < DEPTH && h >= 0 && h < images.in_h && w >= 0 && w < images.in_w;
-      fetch(shared_a + (stage * BM + row + i * PASS) * PITCH + piece, there ? x + (windows[i].image + (i64)h * images.in_w + w) * CHANNELS + channel : x, there);
+      fetch_image(shared_a + stage * BM * PITCH + place_of(row + i * PASS, piece), there ? x + (windows[i].image + (i64)h * images.in_w + w) * CHANNELS + channel : x, there, around);
     }
   };
   const auto fetch_weights = [&](int step) {
@@ -113,18 +135,18 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
     for (int i = 0; i < ROWS_B; ++i) {
       const int filter = first_filter + row + i * PASS;
       const bool there = filter < FILTERS && k < DEPTH;
-      fetch(shared_b + (stage * BN + row + i * PASS) * PITCH + piece, there ? weights + (i64)filter * DEPTH + k : weights, there);
+      fetch(shared_b + stage * BN * PITCH + place_of(row + i * PASS, piece), there ? weights + (i64)filter * DEPTH + k : weights, there);
     }
   };
 
-  float sums[TILES_M][TILES_N][4] = {};
+  Sum sums[TILES_M][TILES_N][4] = {};
 #pragma unroll
-  for (int ahead = 0; ahead < STAGES - 1; ++ahead)
+  for (int ahead = 0; ahead < AHEAD; ++ahead)
     if (begin + ahead < end) fetch_weights(begin + ahead);
   // The rest of the weights comes nearer, too, while the kernel before ends; blocks of the same filters need not ask again.
   if (blockIdx.y == 0) {
-    constexpr int kLine = 64;  // elements of a cache line
-    const int from = (begin + STAGES - 1) * BK, lines = (min(end * BK, DEPTH) - from + kLine - 1) / kLine;
+    constexpr int kLine = 8 * PIECE;  // elements of a cache line
+    const int from = (begin + AHEAD) * BK, lines = (min(end * BK, DEPTH) - from + kLine - 1) / kLine;
     for (int i = threadIdx.x; i < BN * lines; i += THREADS) {
       const int filter = first_filter + i / lines;
       if (filter < FILTERS) asm volatile("prefetch.global.L2 [%0];" : : "l"(weights + (i64)filter * DEPTH + from + i % lines * kLine));
@@ -132,43 +154,66 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
   }
   await_operands();
 #pragma unroll
-  for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
+  for (int ahead = 0; ahead < AHEAD; ++ahead) {
     if (begin + ahead < end) fetch_images(begin + ahead);
     asm volatile("cp.async.commit_group;");
   }
-  for (int step = begin; step < end; ++step) {
-    asm volatile("cp.async.wait_group %0;" : : "n"(STAGES - 2));
-    __syncthreads();
-    if (step + STAGES - 1 < end) fetch_weights(step + STAGES - 1), fetch_images(step + STAGES - 1);
+  const auto fetch_step = [&](int step) {
+    if (step < end) fetch_weights(step), fetch_images(step);
     asm volatile("cp.async.commit_group;");
+  };
+  for (int step = begin; step < end; ++step) {
+    asm volatile("cp.async.wait_group %0;" : : "n"(AHEAD - 1));
+#if WARP_GROUPS
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    const T* a = shared_a + (step % STAGES * BM + warp / 4 * 64) * PITCH;
+    const T* b = shared_b + step % STAGES * BN * PITCH;
+#pragma unroll
+    for (int part = 0; part < BK / STEP; ++part) multiply_group(sums[0], matrix_at(a + part * STEP), matrix_at(b + part * STEP));
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");  // the step before has read its operands, whose place is free now
+    fetch_step(step + AHEAD);
+#else
+    __syncthreads();
+    fetch_step(step + AHEAD);
     const T* a = shared_a + (step % STAGES * BM + warp_m * (BM / WARPS_M)) * PITCH;
     const T* b = shared_b + (step % STAGES * BN + warp_n * (BN / WARPS_N)) * PITCH;
     // The operands of the next matmuls are read while the present ones are multiplied.
     unsigned rows[2][TILES_M][4], columns[2][TILES_N / 2][4];
     const auto read = [&](int part) {
-      const int k = part * 16;
+      const int k = part * STEP;
 #pragma unroll
-      for (int m = 0; m < TILES_M; ++m) load_matrices(rows[part % 2][m], a + (m * 16 + lane % 16) * PITCH + k + lane / 16 * 8);
+      for (int m = 0; m < TILES_M; ++m) load_matrices(rows[part % 2][m], a + (m * 16 + lane % 16) * PITCH + k + lane / 16 * PIECE);
 #pragma unroll
-      for (int n = 0; n < TILES_N / 2; ++n) load_matrices(columns[part % 2][n], b + (n * 16 + lane / 16 * 8 + lane % 8) * PITCH + k + lane / 8 % 2 * 8);
+      for (int n = 0; n < TILES_N / 2; ++n) load_matrices(columns[part % 2][n], b + (n * 16 + lane / 16 * 8 + lane % 8) * PITCH + k + lane / 8 % 2 * PIECE);
     };
     read(0);
 #pragma unroll
-    for (int part = 0; part < BK / 16; ++part) {
-      if (part + 1 < BK / 16) read(part + 1);
+    for (int part = 0; part < BK / STEP; ++part) {
+      if (part + 1 < BK / STEP) read(part + 1);
 #pragma unroll
       for (int m = 0; m < TILES_M; ++m)
 #pragma unroll
         for (int n = 0; n < TILES_N; ++n) multiply(sums[m][n], rows[part % 2][m], columns[part % 2][n / 2][n % 2 * 2], columns[part % 2][n / 2][n % 2 * 2 + 1]);
     }
+#endif
   }
+#if WARP_GROUPS
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+  for (int n = 0; n < TILES_N; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) hold(sums[0][n][i]);
+#endif
 
-#if CLUSTER
-  // The pieces' sums take the place of the operands; each block adds up and finishes its share of the rows.
+#if PUTS_DOWN
+  // The sums take the place of the operands; each block of a cluster adds up and finishes its share of the rows.
   asm volatile("cp.async.wait_all;");
   __syncthreads();
   constexpr int kPitch = BN + 8;
-  float* const piece_sums = reinterpret_cast<float*>(memory);
+  float* const put_down = reinterpret_cast<float*>(memory);
 #endif
 #pragma unroll
   for (int m = 0; m < TILES_M; ++m)
@@ -179,35 +224,50 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
         const int down = warp_m * (BM / WARPS_M) + m * 16 + lane / 4 + half * 8, across = warp_n * (BN / WARPS_N) + n * 8 + lane % 4 * 2;
         const int pixel = first_pixel + down, filter = first_filter + across;
         const float low = sums[m][n][2 * half], high = sums[m][n][2 * half + 1];
-#if CLUSTER
-        *reinterpret_cast<float2*>(piece_sums + down * kPitch + across) = make_float2(low, high);
+#if PUTS_DOWN
+        *reinterpret_cast<float2*>(put_down + down * kPitch + across) = make_float2(low, high);
 #else
         if (pixel >= images.pixels || filter >= FILTERS) continue;
         if (SPLITS > 1) *reinterpret_cast<float2*>(partial + ((i64)blockIdx.z * images.pixels + pixel) * FILTERS + filter) = make_float2(low, high);
-        else store(low, high, bias, residual, results, pixel, filter);
+        else ends.store_pair(low, high, pixel, filter);
 #endif
       }
+#if PUTS_DOWN
 #if CLUSTER
   meet_cluster();
-  constexpr int kPairs = BM * BN / 2 / SPLITS;
-  for (int i = threadIdx.x; i < kPairs; i += THREADS) {
-    const int at = 2 * ((int)blockIdx.z * kPairs + i), down = at / BN, across = at % BN;
-    float low = 0, high = 0;
+#else
+  __syncthreads();
+#endif
+  const auto sums_of = [&](float* whole, int down, int across) {
+#if CLUSTER
 #pragma unroll
-    for (int rank = 0; rank < SPLITS; ++rank) {
-      const float2 part = pair_of_block(piece_sums + down * kPitch + across, rank);
-      low += part.x;
-      high += part.y;
+    for (int pair = 0; pair < WIDTH; pair += 2) {
+      whole[pair] = whole[pair + 1] = 0;
+#pragma unroll
+      for (int rank = 0; rank < SPLITS; ++rank) {
+        const float2 part = pair_of_block(put_down + down * kPitch + across + pair, rank);
+        whole[pair] += part.x;
+        whole[pair + 1] += part.y;
+      }
     }
-    if (first_pixel + down < images.pixels && first_filter + across < FILTERS) store(low, high, bias, residual, results, first_pixel + down, first_filter + across);
-  }
+#else
+    const Vector<float, WIDTH> all = *reinterpret_cast<const Vector<float, WIDTH>*>(put_down + down * kPitch + across);
+#pragma unroll
+    for (int i = 0; i < WIDTH; ++i) whole[i] = all.at[i];
+#endif
+  };
+  const auto pixel_of = [&](int down) { return first_pixel + down < images.pixels ? first_pixel + down : -1; };
+  constexpr int kRows = BM / SPLITS;
+  ends.finish_rows<WIDTH, BN, THREADS>((int)blockIdx.z * kRows, ((int)blockIdx.z + 1) * kRows, first_filter, sums_of, pixel_of);
+#if CLUSTER
   meet_cluster();  // nobody leaves while others read from it
+#endif
 #endif
 }
 
 // Adds up the parts and finishes; two neighbouring filters per thread.
 extern "C" __global__ void implicit_gemm_sum(IMPLICIT_GEMM_SUM_PARAMETERS) {
-  const Results results = {y0, y1, y2, y3};
+  const Ends ends = {bias, factors, residual, numbers, {y0, y1, y2, y3}};
   await_operands();
   const i64 at = 2 * ((i64)blockIdx.x * blockDim.x + threadIdx.x), count = (i64)pixels * FILTERS;
   if (at >= count) return;
@@ -218,5 +278,5 @@ extern "C" __global__ void implicit_gemm_sum(IMPLICIT_GEMM_SUM_PARAMETERS) {
     low += part.x;
     high += part.y;
   }
-  store(low, high, bias, residual, results, (int)(at / FILTERS), (int)(at % FILTERS));
+  ends.store_pair(low, high, (int)(at / FILTERS), (int)(at % FILTERS));
 }

@@ -68,7 +68,7 @@ std::string steps_as(std::string_view name, const std::vector<EpilogueStep>& ste
   std::string text;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].kind == EpilogueStep::Kind::activation) activation = steps[i].activation;
-    text += fmt::format("  sum = {};\n", step_text(steps[i], i));
+    text += fmt::format("  sum = {};\n", step_text(steps[i], i, real_text));
   }
   return fmt::format(
              "#define activate activate_{0}\n{1}{2}static inline float {0}(float sum) {{\n{3}  return sum;\n}}\n", name,

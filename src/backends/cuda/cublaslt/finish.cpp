@@ -14,10 +14,12 @@ struct FinishParameters {
   static constexpr std::string_view kKernel = "finish_sums";
   Writes sums;
   Reads residual;
+  StepNumbers numbers;
   int64_t count = 0;
   static void fields(auto& self, auto& visit) {
     visit("sums", self.sums, "T");
-    visit("residual", self.residual, "T");
+    visit("residual", self.residual, "Added");
+    visit("numbers", self.numbers);
     visit("count", self.count);
   }
 };
@@ -38,7 +40,7 @@ std::unique_ptr<const GridKernel> load_finish(const EpilogueCode& epilogue, cons
   for (size_t i = 0; i < context.shapes.outputs.size(); ++i) {
     const ConcreteType& result = context.shapes.outputs[i];
     const FinishParameters parameters{
-        .sums = output(static_cast<int64_t>(i)), .residual = residual, .count = elements(result.dims)};
+        .sums = output(static_cast<int64_t>(i)), .residual = residual, .numbers = {}, .count = elements(result.dims)};
     const int64_t threads = blocks_of(parameters.count, vector_width(result.dtype));
     launches.push_back(launch_of(*context.module, parameters, {{blocks_of(threads, kThreads)}, kThreads}));
   }

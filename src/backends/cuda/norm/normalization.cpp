@@ -26,7 +26,7 @@ struct RowParameters {
     visit("x", self.x, "T");
     visit("scale", self.scale, "T");
     visit("bias", self.bias, "T");
-    visit("y", self.y, "T");
+    visit("y", self.y, "Result");
     visit("count", self.count);
     visit("epsilon", self.epsilon);
   }
@@ -42,7 +42,7 @@ struct BlockParameters {
     visit("x", self.x, "T");
     visit("scale", self.scale, "T");
     visit("bias", self.bias, "T");
-    visit("y", self.y, "T");
+    visit("y", self.y, "Result");
     visit("n", self.n);
     visit("groups", self.groups);
     visit("step", self.step);
@@ -143,7 +143,7 @@ void require_parameters(const LoadContext& context, const Place& place, int64_t 
 
 struct NormalizationFamily {
   static constexpr std::string_view kName = "normalization";
-  static constexpr int kVersion = 5;
+  static constexpr int kVersion = 6;
   using Params = NoParams;
   using Code = NormalizationCode;
 

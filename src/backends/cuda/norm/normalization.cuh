@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A mean and a variance over a row, then scale and shift. Rows of a fixed length that is not too long stay in the registers of a
-// few neighbouring lanes; elsewhere a block takes a row. Before this stand T, CENTRED, ROUND, the parameters and, for the former, ROW (a row's length),
+// few neighbouring lanes; elsewhere a block takes a row. Before this stand T, Result, CENTRED, ROUND, the parameters and, for the former, ROW (a row's length),
 // V (elements taken at once), LANES (threads of a row, all of one warp) and CONSTANT_SCALE. Element i of row r takes scale number
 // r % groups * step + i / inner.
 
@@ -58,13 +58,13 @@ extern "C" __global__ void normalization_row(NORMALIZATION_ROW_PARAMETERS) {
     const int at = lane + turn * LANES;
     if (!CONSTANT_SCALE && scale != nullptr) factors[turn] = reinterpret_cast<const Part*>(scale)[at];
     if (!CONSTANT_SCALE && bias != nullptr) shifts[turn] = reinterpret_cast<const Part*>(bias)[at];
-    Part result;
+    Vector<Result, V> result;
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       const float factor = scale == nullptr ? 1.0f : as_float(factors[turn].at[i]), shift = bias == nullptr ? 0.0f : as_float(shifts[turn].at[i]);
-      result.at[i] = convert<T>(ROUND((values[turn][i] - mean) * inverse * factor + shift));
+      result.at[i] = convert<Result>(ROUND((values[turn][i] - mean) * inverse * factor + shift));
     }
-    reinterpret_cast<Part*>(y + row * ROW)[at] = result;
+    reinterpret_cast<Vector<Result, V>*>(y + row * ROW)[at] = result;
   }
 }
 #endif
@@ -73,7 +73,7 @@ extern "C" __global__ void normalization(NORMALIZATION_PARAMETERS) {
   await_operands();
   __shared__ float scratch[32];
   const T* row = x + (i64)blockIdx.x * n;
-  T* result = y + (i64)blockIdx.x * n;
+  Result* result = y + (i64)blockIdx.x * n;
   float mean = 0;
   if (CENTRED) {
     for (int i = threadIdx.x; i < n; i += blockDim.x) mean += as_float(row[i]);
@@ -91,6 +91,6 @@ extern "C" __global__ void normalization(NORMALIZATION_PARAMETERS) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
     const int at = first + i / inner;
     const float factor = scale == nullptr ? 1.0f : as_float(scale[at]), shift = bias == nullptr ? 0.0f : as_float(bias[at]);
-    result[i] = convert<T>(ROUND((as_float(row[i]) - mean) * inverse * factor + shift));
+    result[i] = convert<Result>(ROUND((as_float(row[i]) - mean) * inverse * factor + shift));
   }
 }

@@ -18,7 +18,7 @@ struct SoftmaxParameters {
   int32_t n = 0, inner = 0;
   static void fields(auto& self, auto& visit) {
     visit("x", self.x, "T");
-    visit("y", self.y, "T");
+    visit("y", self.y, "Result");
     visit("n", self.n);
     visit("inner", self.inner);
   }
@@ -41,7 +41,7 @@ struct SoftmaxCode {
 
 struct SoftmaxFamily {
   static constexpr std::string_view kName = "softmax";
-  static constexpr int kVersion = 4;
+  static constexpr int kVersion = 5;
   using Params = NoParams;
   using Code = SoftmaxCode;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Softmax or LogSoftmax; a row's elements are `inner` apart. A row per block, or per thread where rows are short and begin side by
-// side. Before this stand T, LOG, ROUND and the parameters.
+// side. Before this stand T, Result, LOG, ROUND and the parameters.
 
 extern "C" __global__ void softmax(SOFTMAX_PARAMETERS) {
   await_operands();
@@ -17,7 +17,7 @@ extern "C" __global__ void softmax(SOFTMAX_PARAMETERS) {
   const float factor = LOG ? logf(sum) : 1.0f / sum;
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
     const float shifted = as_float(x[base + (i64)i * inner]) - top;
-    y[base + (i64)i * inner] = convert<T>(ROUND(LOG ? shifted - factor : expf(shifted) * factor));
+    y[base + (i64)i * inner] = convert<Result>(ROUND(LOG ? shifted - factor : expf(shifted) * factor));
   }
 }
 
@@ -33,6 +33,6 @@ extern "C" __global__ void softmax_by_thread(SOFTMAX_BY_THREAD_PARAMETERS) {
   const float factor = LOG ? logf(sum) : 1.0f / sum;
   for (int i = 0; i < n; ++i) {
     const float shifted = as_float(x[base + (i64)i * inner]) - top;
-    y[base + (i64)i * inner] = convert<T>(ROUND(LOG ? shifted - factor : expf(shifted) * factor));
+    y[base + (i64)i * inner] = convert<Result>(ROUND(LOG ? shifted - factor : expf(shifted) * factor));
   }
 }

@@ -72,14 +72,15 @@ Window window_of(const WindowAttrs& attrs, const Dims& in, const Dims& out) {
 
 struct PoolFamily {
   static constexpr std::string_view kName = "pool";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
   using Code = PoolCode;
 
   static void propose(const Problem& problem, Candidates& out) {
     const Node* node = problem.only();
     if (node == nullptr || !(node->is(ops::max_pool) || node->is(ops::average_pool))) return;
-    if (std::string reason = reason_not_float(problem, *node); !reason.empty())
+    const bool codes = node->is(ops::max_pool) && node->input(0)->type.dtype == DType::i8;
+    if (std::string reason = codes ? reason_not_unary(problem, *node) : reason_not_float(problem, *node); !reason.empty())
       return out.refuse(kName, std::move(reason));
     if (problem.region.outputs()[0] != node->output(0)) return out.refuse(kName, "indices are wanted");
     const size_t rank = node->input(0)->type.shape.rank();

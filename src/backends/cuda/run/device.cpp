@@ -31,8 +31,8 @@ DeviceInfo describe(CUdevice device) {
   size_t bytes = 0;
   check(driver().cuDeviceTotalMem(&bytes, device), "asking for the GPU's memory");
   info.name = name;
-  info.architecture = fmt::format("sm_{}{}", attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-                                  attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  const int major = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  info.architecture = fmt::format("sm_{}{}", major, attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   info.workers = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   info.memory_bytes = static_cast<int64_t>(bytes);
   info.cache_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
@@ -43,6 +43,7 @@ DeviceInfo describe(CUdevice device) {
   info.error_correction = attribute(device, CU_DEVICE_ATTRIBUTE_ECC_ENABLED) != 0;
   info.half_arithmetic = info.half_networks = info.tf32_matmuls = info.bf16_matmuls = true;
   info.half_quantized_weights = true;
+  info.code_products = major >= 8;
   info.rates = {.f32_flops = 3e12 * info.workers,
                 .memory_bytes = 25e9 * info.workers,
                 .cache_bytes = 50e9 * info.workers,

@@ -25,7 +25,8 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   Blob compile(const std::string& architecture) {
-    const std::string target = "--gpu-architecture=" + architecture;
+    // Of Hopper with the instructions that no later GPU has: its machine code runs on no other anyway.
+    const std::string target = "--gpu-architecture=" + architecture + (architecture == "sm_90" ? "a" : "");
     // Not --restrict: it would let the compiler move loads of operands before the wait for the kernel that writes them.
     const char* options[] = {target.c_str(), "--std=c++17", "--device-as-default-execution-space"};
     if (const nvrtcResult status = nvrtc().nvrtcCompileProgram(program_, static_cast<int>(std::size(options)), options);

@@ -5,15 +5,17 @@
 #include <cmath>
 
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/source_text.h"
 #include "base/text.h"
 #include "ops/ops.h"
+#include "regions/region_match.h"
 
 namespace hone::cuda {
 
 RoundedNode read_rounded(const Problem& problem) {
   const std::vector<Node*> nodes = problem.region.nodes();
   if (nodes.size() == 1) return {nodes[0]};
-  const bool fits = nodes.size() == 2 && nodes[1]->is(ops::fake_quantize) && nodes[0]->outputs.size() == 1 &&
+  const bool fits = nodes.size() == 2 && (nodes[1]->is(ops::fake_quantize) || nodes[1]->is(ops::encode)) && nodes[0]->outputs.size() == 1 &&
                     nodes[1]->input(0) == nodes[0]->output() && problem.region.outputs().size() == 1 &&
                     problem.region.outputs()[0] == nodes[1]->output();
   return fits ? RoundedNode{nodes[0], nodes[1]} : RoundedNode{};
@@ -24,16 +26,34 @@ std::string real_text(float value) {
   return fmt::format("{:.9e}f", value);
 }
 
-std::string rounding_call(std::string_view sum, float scale, float low, float high, float of_nan) {
-  return fmt::format("rounded({}, {}, {}, {}, {})", sum, real_text(scale), real_text(low), real_text(high),
-                     real_text(of_nan));
+namespace {
+
+std::string steps_text(std::string_view sum, const Rounding& to, const NumberText& number) {
+  const std::string per_one = number(1 / to.scale), low = number(to.low), high = number(to.high);
+  return fmt::format("steps({}, {}, {}, {}, {})", sum, per_one, low, high, number(to.of_nan));
+}
+
+}  // namespace
+
+std::string rounding_call(std::string_view sum, const Rounding& to, const NumberText& number) {
+  const std::string steps = steps_text(sum, to, number);
+  return fmt::format("({} * {})", steps, number(to.scale));
+}
+
+std::string encoding_call(std::string_view sum, const Rounding& to, float zero, const NumberText& number) {
+  const std::string steps = steps_text(sum, to, number);
+  return fmt::format("({} + {})", steps, number(zero));
 }
 
 std::string rounding_text(const RoundedNode& rounded) {
-  if (rounded.rounding == nullptr) return "#define ROUND(x) (x)\n";
-  const auto number = [&](const char* name) { return static_cast<float>(rounded.rounding->attrs.real(name)); };
-  return kernels::rounding + fmt::format("#define ROUND(x) {}\n", rounding_call("x", number("scale"), number("low"),
-                                                                                number("high"), number("of_nan")));
+  const Node* last = rounded.rounding != nullptr ? rounded.rounding : rounded.node;
+  const std::string result = fmt::format("typedef {} Result;\n", type_name(last->output()->type.dtype));
+  if (rounded.rounding == nullptr) return result + "#define ROUND(x) (x)\n";
+  const Rounding to = rounding_of(*last);
+  const std::string call = last->is(ops::encode)
+                               ? encoding_call("x", to, static_cast<float>(last->attrs.real("zero")))
+                               : rounding_call("x", to);
+  return result + kernels::rounding + fmt::format("#define ROUND(x) {}\n", call);
 }
 
 }  // namespace hone::cuda

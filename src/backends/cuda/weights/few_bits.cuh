@@ -220,8 +220,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) few_bits(FEW_BITS_PARAMETE
     const int column = (first_tile + t) * 16 + lane / 4 + i / 2 * 8, row = first_row + n * 8 + lane % 4 * 2 + i % 2;
     if (column >= COLUMNS || row >= rows) return;
     if (HAS_BIAS && !LATE_BIAS) sum += bias[column];
-    const float added = HAS_RESIDUAL ? as_float(residual[(i64)row * COLUMNS + column]) : 0.0f;
-    *place(results, row, column) = convert<T>(finish(sum, added, LATE_BIAS ? bias[column] : 0.0f));
+    const float other = HAS_RESIDUAL ? added(residual[(i64)row * COLUMNS + column], numbers) : 0.0f;
+    *place(results, row, column) = convert<T>(finish(sum, other, numbers, LATE_BIAS ? bias[column] : 0.0f));
   };
 #if WARPS_K == 1
 #pragma unroll

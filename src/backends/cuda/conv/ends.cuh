@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How kernels of convolutions and matmuls finish and store their sums, neighbouring filters side by side. Before this stand CODED and
+// HAS_ZERO (whether sums are of codes, and their operand has a zero point), FILTERS (of all matmuls together), ROW_FILTERS (of each: FILTERS, or a part of it) and the
+// epilogue's switches and functions.
+
+struct Results {
+  Result *a, *b, *c, *d;
+  // Of a matmul, without an array, which would lie in memory.
+  Result* of(int product) const {
+    if (ROW_FILTERS == FILTERS || product == 0) return a;
+    return product == 1 ? b : product == 2 ? c : d;
+  }
+};
+
+// What a filter's sums are finished with.
+struct Ends {
+  const float *bias, *factors;
+  const Added* residual;
+  const StepNumbers& numbers;
+  Results results;
+  float finish_sum(float sum, float other, int filter) const {
+    if (CODED) sum = HAS_ZERO ? sum * factors[filter] + factors[FILTERS + filter] : sum * factors[filter];
+    if (HAS_BIAS && !LATE_BIAS) sum += bias[filter];
+    return finish(sum, other, numbers, LATE_BIAS ? bias[filter] : 0.0f);
+  }
+  // W neighbours, of which the first stands at a multiple of W.
+  template <int W> void store(const float* sums, int pixel, int filter) const {
+    const i64 at = (i64)pixel * ROW_FILTERS + filter % ROW_FILTERS;
+    Vector<Added, W> other;
+    if (HAS_RESIDUAL) other = *reinterpret_cast<const Vector<Added, W>*>(residual + at);
+    Vector<Result, W> result;
+#pragma unroll
+    for (int i = 0; i < W; ++i) result.at[i] = convert<Result>(finish_sum(sums[i], HAS_RESIDUAL ? added(other.at[i], numbers) : 0.0f, filter + i));
+    *reinterpret_cast<Vector<Result, W>*>(results.of(filter / ROW_FILTERS) + at) = result;
+  }
+  void store_pair(float low, float high, int pixel, int filter) const {
+    const float sums[2] = {low, high};
+    if (ROW_FILTERS % 2 == 0) return store<2>(sums, pixel, filter);
+    store<1>(sums, pixel, filter);  // pairs do not begin at multiples of two
+    if (filter + 1 < FILTERS) store<1>(sums + 1, pixel, filter + 1);
+  }
+
+  // All filters of rows `row` to `end` of a block's tile, COLUMNS wide. A thread takes W neighbours, the same in every row; sums_of(whole,
+  // row, column) gives their sums, pixel_of(row) the pixel, -1 where there is none.
+  template <int W, int COLUMNS, int THREADS, typename Sums, typename Pixel>
+  void finish_rows(int row, int end, int first_filter, const Sums& sums_of, const Pixel& pixel_of) const {
+    static_assert(THREADS * W % COLUMNS == 0, "a thread's filters differ from row to row");
+    constexpr int kStep = THREADS * W / COLUMNS, kTogether = 4;
+    const int column = threadIdx.x * W % COLUMNS, filter = first_filter + column;
+    if (filter >= FILTERS) return;
+    float factor[W], shift[W], late[W];
+#pragma unroll
+    for (int i = 0; i < W; ++i) {
+      factor[i] = CODED ? factors[filter + i] : 1.0f;
+      shift[i] = (HAS_ZERO ? factors[FILTERS + filter + i] : 0.0f) + (HAS_BIAS && !LATE_BIAS ? bias[filter + i] : 0.0f);
+      late[i] = LATE_BIAS ? bias[filter + i] : 0.0f;
+    }
+    Result* const to = results.of(filter / ROW_FILTERS) + filter % ROW_FILTERS;
+    const Added* const other = residual + (HAS_RESIDUAL ? filter % ROW_FILTERS : 0);
+    for (row += threadIdx.x * W / COLUMNS; row < end; row += kTogether * kStep) {
+      // What is added comes for several rows at once.
+      int pixels[kTogether];
+      Vector<Added, W> others[kTogether];
+#pragma unroll
+      for (int turn = 0; turn < kTogether; ++turn) {
+        pixels[turn] = row + turn * kStep < end ? pixel_of(row + turn * kStep) : -1;
+        if (HAS_RESIDUAL && pixels[turn] >= 0) others[turn] = *reinterpret_cast<const Vector<Added, W>*>(other + (i64)pixels[turn] * ROW_FILTERS);
+      }
+#pragma unroll
+      for (int turn = 0; turn < kTogether; ++turn) {
+        if (pixels[turn] < 0) continue;
+        float whole[W];
+        sums_of(whole, row + turn * kStep, column);
+        Vector<Result, W> result;
+#pragma unroll
+        for (int i = 0; i < W; ++i) {
+          const float sum = CODED ? whole[i] * factor[i] + shift[i] : whole[i] + shift[i];
+          result.at[i] = convert<Result>(finish(sum, HAS_RESIDUAL ? added(others[turn].at[i], numbers) : 0.0f, numbers, late[i]));
+        }
+        *reinterpret_cast<Vector<Result, W>*>(to + (i64)pixels[turn] * ROW_FILTERS) = result;
+      }
+    }
+  }
+};

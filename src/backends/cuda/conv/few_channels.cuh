@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolution of images whose channels are too few for a matmul of pixels, as a network's first: planes in, channels last out. A block
+// makes TILE_H x TILE_W results for BN filters. The part of the image under them lies in shared memory; every thread picks from it what
+// the tensor cores want of its windows, element k of a window being the same distance from its first for all.
+//
+// Before this stand T and MMA_TYPE ("f16" or "bf16"), TILE_H, TILE_W, WARP_TILES (of 16 results that a warp makes), BN (a power of two, 16 or more), CHANNELS, KERNEL_H, KERNEL_W and, per spatial
+// axis, STRIDE, DILATION and PAD; the parameters, the epilogue's switches and finish(), and ends.cuh. Weights lie as
+// [filter][channel][tap], with zeros up to a multiple of 16.
+
+#define DEPTH (CHANNELS * KERNEL_H * KERNEL_W)
+#define PARTS ((DEPTH + 15) / 16)
+#define PITCH (PARTS * 16 + 8)  // elements per row in shared memory: neighbouring rows in other banks
+#define PATCH_H ((TILE_H - 1) * STRIDE_H + (KERNEL_H - 1) * DILATION_H + 1)
+#define PATCH_W ((TILE_W - 1) * STRIDE_W + (KERNEL_W - 1) * DILATION_W + 1)
+#define PATCH (CHANNELS * PATCH_H * PATCH_W)
+#define THREADS (TILE_H * TILE_W / WARP_TILES * 2)
+
+static inline void multiply(float* c, const unsigned* a, unsigned b0, unsigned b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32." MMA_TYPE "." MMA_TYPE ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+static inline void load_matrices(unsigned* to, const T* row) {
+  const unsigned at = (unsigned)__cvta_generic_to_shared(row);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at));
+}
+// Elements k and k + 1 of a window; beyond its end there are none.
+static inline unsigned pair_of(const T* window, unsigned places) {
+  const int low = (short)places, high = (short)(places >> 16);
+  return (low < 0 ? 0u : (unsigned)window[low].bits) | (high < 0 ? 0u : (unsigned)window[high].bits << 16);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) few_channels(FEW_CHANNELS_PARAMETERS) {
+  const Ends ends = {bias, nullptr, residual, numbers, {y, nullptr, nullptr, nullptr}};
+  extern __shared__ uint4 memory[];
+  T* const filters = reinterpret_cast<T*>(memory);
+  T* const patch = filters + BN * PITCH;
+  __shared__ alignas(4) short places[PARTS * 16];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first_filter = blockIdx.y * BN;
+  const int tile = blockIdx.x % images.tiles, image = blockIdx.x / images.tiles;
+  const int first_h = tile / images.tiles_w * TILE_H, first_w = tile % images.tiles_w * TILE_W;
+
+  for (int i = threadIdx.x; i < BN * PARTS * 2; i += THREADS) {
+    const int row = i / (PARTS * 2), piece = i % (PARTS * 2) * 8;
+    const bool there = first_filter + row < FILTERS;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(filters + row * PITCH + piece);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(at), "l"(there ? weights + (i64)(first_filter + row) * PARTS * 16 + piece : weights), "r"(there ? 16 : 0));
+  }
+  for (int k = threadIdx.x; k < PARTS * 16; k += THREADS) {
+    const int channel = k / (KERNEL_H * KERNEL_W), tap = k % (KERNEL_H * KERNEL_W);
+    places[k] = k < DEPTH ? (channel * PATCH_H + tap / KERNEL_W * DILATION_H) * PATCH_W + tap % KERNEL_W * DILATION_W : -1;
+  }
+  await_operands();
+  const T* from = x + (i64)image * CHANNELS * images.in_h * images.in_w;
+  const int top = first_h * STRIDE_H - PAD_H, left = first_w * STRIDE_W - PAD_W;
+  // A warp takes a row of the patch at a time.
+#pragma unroll 4
+  for (int row = warp; row < CHANNELS * PATCH_H; row += THREADS / 32) {
+    const int channel = row / PATCH_H, h = top + row % PATCH_H;
+    const T* const line = from + ((i64)channel * images.in_h + h) * images.in_w;
+#pragma unroll
+    for (int column = 0; column < PATCH_W; column += 32) {
+      const int w = left + column + lane;
+      T element{};
+      if (h >= 0 && h < images.in_h && w >= 0 && w < images.in_w && column + lane < PATCH_W) element = line[w];
+      if (column + lane < PATCH_W) patch[row * PATCH_W + column + lane] = element;
+    }
+  }
+  asm volatile("cp.async.wait_all;");
+  __syncthreads();
+
+  const T* windows[WARP_TILES][2];
+#pragma unroll
+  for (int m = 0; m < WARP_TILES; ++m)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int result = (warp * WARP_TILES + m) * 16 + lane / 4 + half * 8;
+      windows[m][half] = patch + result / TILE_W * STRIDE_H * PATCH_W + result % TILE_W * STRIDE_W;
+    }
+  float sums[WARP_TILES][BN / 8][4] = {};
+#pragma unroll
+  for (int part = 0; part < PARTS; ++part) {
+    unsigned columns[BN / 16][4];
+#pragma unroll
+    for (int n = 0; n < BN / 16; ++n) load_matrices(columns[n], filters + (n * 16 + lane / 16 * 8 + lane % 8) * PITCH + part * 16 + lane / 8 % 2 * 8);
+    const unsigned* const pairs = reinterpret_cast<const unsigned*>(places) + part * 8 + lane % 4;
+    const unsigned near = pairs[0], far = pairs[4];
+#pragma unroll
+    for (int m = 0; m < WARP_TILES; ++m) {
+      const unsigned rows[4] = {pair_of(windows[m][0], near), pair_of(windows[m][1], near), pair_of(windows[m][0], far), pair_of(windows[m][1], far)};
+#pragma unroll
+      for (int n = 0; n < BN / 8; ++n) multiply(sums[m][n], rows, columns[n / 2][n % 2 * 2], columns[n / 2][n % 2 * 2 + 1]);
+    }
+  }
+
+  // The sums take the place of filters and patch.
+  __syncthreads();
+  constexpr int kPitch = BN + 8, kWidth = FILTERS % 4 == 0 ? 4 : FILTERS % 2 == 0 ? 2 : 1;
+  float* const put_down = reinterpret_cast<float*>(memory);
+#pragma unroll
+  for (int m = 0; m < WARP_TILES; ++m)
+#pragma unroll
+    for (int n = 0; n < BN / 8; ++n)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int result = (warp * WARP_TILES + m) * 16 + lane / 4 + half * 8;
+        *reinterpret_cast<float2*>(put_down + result * kPitch + n * 8 + lane % 4 * 2) = make_float2(sums[m][n][2 * half], sums[m][n][2 * half + 1]);
+      }
+  __syncthreads();
+  const auto sums_of = [&](float* whole, int result, int column) {
+    const Vector<float, kWidth> all = *reinterpret_cast<const Vector<float, kWidth>*>(put_down + result * kPitch + column);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) whole[i] = all.at[i];
+  };
+  const auto pixel_of = [&](int result) {
+    const int h = first_h + result / TILE_W, w = first_w + result % TILE_W;
+    return h < images.out_h && w < images.out_w ? (image * images.out_h + h) * images.out_w + w : -1;
+  };
+  ends.finish_rows<kWidth, BN, THREADS>(0, TILE_H * TILE_W, first_filter, sums_of, pixel_of);
+}

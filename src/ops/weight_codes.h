@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Weights that were quantised and are floats again, seen for what they are: whole steps of one scale for each channel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace hone {
+
+/// A weight of channel c is its code times scales[c].
+struct WeightCodes {
+  std::vector<int8_t> codes;  // in the order of the weights
+  std::vector<float> scales;
+};
+
+/// Nothing where some channel has no such scale, as far as weights in f32 or f16 tell; those in bf16 do not.
+std::optional<WeightCodes> weight_codes(const Tensor& weights, size_t channel_axis);
+
+}  // namespace hone

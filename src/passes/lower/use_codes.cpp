@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// On a device that multiplies bytes inside networks of floats, what convolutions and matmuls read as floats that were rounded becomes
+// codes: Encode where it was rounded, Decode before each reader, which regions take in. Runs last, when the floats' type is known.
+#include <cmath>
+#include <map>
+
+#include "ir/op.h"
+#include "ops/ops.h"
+#include "ops/weight_codes.h"
+#include "ops/window.h"
+#include "passes/edit.h"
+#include "passes/moved_elements.h"
+#include "passes/passes.h"
+
+namespace hone::passes {
+namespace {
+
+constexpr int64_t kUnit = 16;  // codes that tensor cores read at once: products of other depths stay floats
+constexpr double kLowest = -128, kHighest = 127;
+
+bool is_constant_or_missing(const Value* value) { return value == nullptr || value->is_constant(); }
+
+bool has_plain_window(const Node& conv) {
+  const size_t axes = conv.input(0)->type.shape.rank() - 2;
+  const WindowAttrs window(conv.attrs, axes, kernel_of_weight(conv.input(1)->type.shape));
+  return axes <= 2 && conv.attrs.integer("group") == 1 && window.auto_pad == "NOTSET";
+}
+
+/// Whether a product of codes says the same: its weights are codes, too.
+bool multiplies_codes(const Node& node) {
+  const bool conv = node.is(ops::conv);
+  if ((!conv && !node.is(ops::linear)) || node.input(0)->is_constant() || !node.input(1)->is_constant() ||
+      !is_constant_or_missing(node.input(2)) || (conv && !has_plain_window(node)))
+    return false;
+  const Dims& weights = node.input(1)->constant->dims();
+  const size_t channels = conv || node.attrs.integer("trans_w") != 0 ? 0 : 1;
+  return weights[1 - channels] % kUnit == 0 && weight_codes(*node.input(1)->constant, channels).has_value();
+}
+
+/// How floats that were rounded are codes.
+struct Coding {
+  double scale = 1, zero = 0;
+  bool operator==(const Coding&) const = default;
+};
+
+std::optional<Coding> coding_of(const Attrs& rounding) {
+  const double low = rounding.real("low"), high = rounding.real("high"), scale = rounding.real("scale");
+  if (low >= kLowest && high <= kHighest) return Coding{scale, 0};
+  return high - low <= kHighest - kLowest ? std::optional(Coding{scale, kLowest - low}) : std::nullopt;
+}
+
+bool casts_floats(const Node& node) {
+  return node.is(ops::cast) && is_float(node.output()->type.dtype) && is_float(node.input(0)->type.dtype);
+}
+
+/// What only moves elements, in bytes as well.
+bool moves_codes(const Node& node) {
+  return (keeps_elements(node) || node.is(ops::max_pool)) && moves_elements(node);
+}
+
+/// Nothing where an element may be no code, or of several codings.
+std::optional<Coding> coding_of(const Value* value) {
+  const Node* node = value->producer;
+  if (node == nullptr) return std::nullopt;
+  if (node->is(ops::fake_quantize)) return coding_of(node->attrs);
+  if (casts_floats(*node)) return coding_of(node->input(0));
+  if (!moves_codes(*node)) return std::nullopt;
+  const std::optional<Coding> first = coding_of(node->input(0));
+  for (size_t i = 1; first && i < moved_operands(*node); ++i)
+    if (coding_of(node->input(i)) != first) return std::nullopt;
+  return first;
+}
+
+class Codes {
+ public:
+  explicit Codes(Graph& graph) : graph_(graph) {}
+
+  void run() {
+    const std::vector<Node*> nodes = graph_.nodes();
+    for (size_t i = 0; i < nodes.size(); ++i) order_[nodes[i]] = i;
+    for (Node* node : nodes)
+      if (multiplies_codes(*node) && coding_of(node->input(0))) codes_of(node->input(0));
+    for (const Node* node : nodes)
+      if (node->is(ops::add)) code_residual(*node);
+    for (Value* value : coded_) decode_for_readers(value);
+    graph_.erase_dead();
+  }
+
+ private:
+  /// Of two products of codes that are added, the later one holds the sum, and reads what the other one has stored.
+  void code_residual(const Node& add) {
+    const Node *first = product_behind(add.input(0)), *second = product_behind(add.input(1));
+    if (first == nullptr || second == nullptr || first == second) return;
+    const bool swapped = order_.at(second) < order_.at(first);
+    Value* stored = add.input(swapped ? 1 : 0);
+    if (used_once(graph_, stored) && multiplies_codes(swapped ? *second : *first) && coding_of(stored)) codes_of(stored);
+  }
+  /// The convolution or matmul whose rounded result this is, perhaps after an activation.
+  static const Node* product_behind(const Value* value) {
+    const Node* node = producer(value, ops::fake_quantize);
+    while (node != nullptr && node->op->is_pointwise()) node = node->input(0)->producer;
+    return node != nullptr && (node->is(ops::conv) || node->is(ops::linear)) ? node : nullptr;
+  }
+
+  Value* codes_of(Value* value) {
+    if (const auto known = codes_.find(value); known != codes_.end()) return known->second;
+    Node* node = value->producer;
+    Value* made = node->is(ops::fake_quantize) ? encode(node)
+                  : casts_floats(*node)        ? codes_of(node->input(0))
+                                               : move(node);
+    coded_.push_back(value);
+    return codes_[value] = made;
+  }
+
+  Value* encode(Node* node) {
+    Attrs attrs = node->attrs;
+    attrs.set("zero", coding_of(attrs)->zero);
+    return insert_for(graph_, node, ops::encode, {node->input(0)}, std::move(attrs), {node})->output();
+  }
+
+  Value* move(Node* node) {
+    std::vector<Value*> inputs = node->inputs;
+    for (size_t i = 0; i < moved_operands(*node); ++i) inputs[i] = codes_of(inputs[i]);
+    return insert_for(graph_, node, *node->op, std::move(inputs), node->attrs, {node})->output();
+  }
+
+  /// A Decode for each reader that may take it into its own loop; the others share one.
+  void decode_for_readers(Value* value) {
+    const Coding coding = *coding_of(value);
+    Value* shared = nullptr;
+    const std::vector<Use> uses = value->uses;
+    for (const Use& use : uses) {
+      if (is_coded(*use.node)) continue;
+      const bool alone = use.node->op->is_pointwise() || use.node->is(ops::conv) || multiplies_codes(*use.node);
+      if (alone) graph_.set_input(use.node, use.index, decode(*value, coding, use.node));
+      else {
+        if (shared == nullptr) shared = decode(*value, coding, use.node);
+        graph_.set_input(use.node, use.index, shared);
+      }
+    }
+  }
+  /// What reads its result reads its codes.
+  bool is_coded(const Node& node) const { return codes_.contains(node.output()) && !graph_.is_output(node.output()); }
+
+  Value* decode(Value& value, const Coding& coding, Node* reader) {
+    Value* codes = codes_.at(&value);
+    return insert_for(graph_, reader, ops::decode, {codes},
+                      {{"scale", coding.scale}, {"zero", coding.zero}, {"to", std::string(name_of(value.type.dtype))}},
+                      {codes->producer})
+        ->output();
+  }
+
+  Graph& graph_;
+  std::map<const Node*, size_t> order_;
+  std::map<Value*, Value*> codes_;
+  std::vector<Value*> coded_;  // in the order in which they were
+};
+
+}  // namespace
+
+void use_codes(Graph& graph, const PassContext& context) {
+  if (context.code_products) Codes(graph).run();
+}
+
+}  // namespace hone::passes
