@@ -473,7 +473,7 @@ class Former {
   /// Pointwise producers whose results are used nowhere else join their consumer.
   std::vector<Node*> chain_into(Node* root) {
     std::vector<Node*> nodes{root};
-    const DType dtype = scales(*root)            ? DType::f32
+    const DType dtype = scales(*root)           ? DType::f32
                         : root->is(ops::encode) ? root->input(0)->type.dtype
                                                 : root->output()->type.dtype;
     if (!is_fusible(dtype) || !is_step(*root, dtype)) return nodes;

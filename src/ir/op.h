@@ -144,7 +144,8 @@ struct Traits {
   FewBits few_bits = FewBits::usual;
   size_t keeps_type_from = 0xffff;  // operands from here on are parameters: f32 whatever the node computes in
   WeightRoles weights = WeightRoles::none;
-  bool timed_without_reals = false;  // its real attributes are scales and limits: whatever they are, a problem takes as long
+  bool timed_without_reals =
+      false;                    // its real attributes are scales and limits: whatever they are, a problem takes as long
   std::string_view layer = {};  // its kind in reports; empty: "PointWise" or the operator's name
   /// Whether entry i of the results, along their first axis, depends on no entry of operand `operand` but i. Null: it may.
   bool (*entries_apart)(const Node&, size_t operand) = nullptr;

@@ -82,7 +82,8 @@ class KeyReader {
     if (rest().starts_with("[")) bracketed('[', ']');
     const std::string text(key_.substr(type, at_ - type));
     std::string name = fmt::format("%c{}", constants_++);
-    const std::string data = rest().starts_with("{") ? bracketed('{', '}') : fmt::format("!{}{}", constants_, of_codes_ ? "*0.01" : "");
+    const std::string data =
+        rest().starts_with("{") ? bracketed('{', '}') : fmt::format("!{}{}", constants_, of_codes_ ? "*0.01" : "");
     statements_ += fmt::format("{} = constant {}{}\n", name, text, data);
     return name;
   }

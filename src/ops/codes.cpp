@@ -48,9 +48,10 @@ void eval_decode(EvalContext& context) {
 std::optional<IntegerRange> accepted_codes(const Node&, size_t) { return IntegerRange{-128, 127}; }
 
 OpDef encode_op() {
-  OpDef def = formula_op(
-      "Encode", 1, "select(is_nan(x), of_nan, max(low, min(high, round_even(x / scale)))) + zero", {},
-      {real_attr("scale", 1), real_attr("low", -128), real_attr("high", 127), real_attr("of_nan", 0), real_attr("zero", 0)});
+  OpDef def =
+      formula_op("Encode", 1, "select(is_nan(x), of_nan, max(low, min(high, round_even(x / scale)))) + zero", {},
+                 {real_attr("scale", 1), real_attr("low", -128), real_attr("high", 127), real_attr("of_nan", 0),
+                  real_attr("zero", 0)});
   def.result = DType::i8;
   def.eval = eval_encode;
   def.traits.timed_without_reals = true;

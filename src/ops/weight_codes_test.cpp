@@ -19,7 +19,8 @@ std::vector<float> steps(size_t channel_axis, int most, std::vector<int>& codes)
   std::uniform_int_distribution<int> code(-most, most);
   std::vector<float> values;
   for (int64_t i = 0; i < kChannels * kDepth; ++i) {
-    const int64_t channel = channel_axis == 0 ? i / kDepth : i % kChannels, place = channel_axis == 0 ? i % kDepth : i / kChannels;
+    const int64_t channel = channel_axis == 0 ? i / kDepth : i % kChannels,
+                  place = channel_axis == 0 ? i % kDepth : i / kChannels;
     codes.push_back(place == 0 ? most : place == 1 ? 1 : code(random));
     values.push_back(static_cast<float>(codes.back()) * (0.00123F * static_cast<float>(channel + 1)));
   }
@@ -50,7 +51,8 @@ TEST(WeightCodes, TakesTheWholeRangeOfAByte) {
 }
 
 TEST(WeightCodes, AChannelOfZerosHasCodesOfZero) {
-  const std::optional<WeightCodes> found = weight_codes(write_floats(DType::f16, {2, 2}, std::vector<float>{0, 0, 3, 1}), 0);
+  const std::optional<WeightCodes> found =
+      weight_codes(write_floats(DType::f16, {2, 2}, std::vector<float>{0, 0, 3, 1}), 0);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->codes, (std::vector<int8_t>{0, 0, 3, 1}));
 }

@@ -27,7 +27,7 @@ std::vector<std::string> left_out(const Graph& graph, const BuildOptions& option
   result.emplace_back(is_quantized(graph)
                           ? "INT8: the network has quantised tensors of its own, which stay so in every engine"
                       : !device.has_integers() ? "INT8: this device has no kernels for 8-bit integers"
-                                             : "INT8: there is no calibration; give it with --calib or --calibData");
+                                               : "INT8: there is no calibration; give it with --calib or --calibData");
   return result;
 }
 

@@ -52,8 +52,8 @@ LinearRegion linear_region(const Graph& region, RegionMatch match) {
   const Node& node = *match.anchor;
   const Dims w = node.input(1)->type.shape.values();
   const bool transposed = node.attrs.integer("trans_w") != 0;
-  const LinearCode code{std::max(0, input_index(region, undecoded(node.input(0)))), w[transposed ? 0 : 1], w[transposed ? 1 : 0],
-                        epilogue_code(match, node.input(2) != nullptr || !match.biases.empty())};
+  const LinearCode code{std::max(0, input_index(region, undecoded(node.input(0)))), w[transposed ? 0 : 1],
+                        w[transposed ? 1 : 0], epilogue_code(match, node.input(2) != nullptr || !match.biases.empty())};
   return {std::move(match), code, transposed};
 }
 

@@ -170,7 +170,8 @@ class Matcher {
   }
 
   bool encode(const Node& node) {
-    match_.steps.push_back({.kind = EpilogueStep::Kind::encoding, .rounding = rounding_of(node), .zero = real_of(node.attrs, "zero")});
+    match_.steps.push_back(
+        {.kind = EpilogueStep::Kind::encoding, .rounding = rounding_of(node), .zero = real_of(node.attrs, "zero")});
     return match_.rounds = match_.encodes = true;
   }
 

@@ -25,12 +25,12 @@ struct RegionMatch {
   int residual = -1;  // which region input is added, or -1
   bool residual_after_activation = false;
   Activation activation;
-  std::vector<EpilogueStep> steps;  // behind biases and scale
-  bool rounds = false;              // whether any of them rounds: only steps say all then
-  bool late_bias = false;           // whether the biases are one of them
+  std::vector<EpilogueStep> steps;         // behind biases and scale
+  bool rounds = false;                     // whether any of them rounds: only steps say all then
+  bool late_bias = false;                  // whether the biases are one of them
   Decoding operand_codes, residual_codes;  // what the anchor's operand 0 and the residual are read as codes by
-  bool encodes = false;             // whether the last step makes codes
-  std::string refusal;              // why the region does not have this form; empty when it does
+  bool encodes = false;                    // whether the last step makes codes
+  std::string refusal;                     // why the region does not have this form; empty when it does
 
   explicit operator bool() const { return refusal.empty(); }
   bool has_codes() const { return encodes || operand_codes || residual_codes; }

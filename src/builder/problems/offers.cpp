@@ -8,8 +8,8 @@
 #include <set>
 
 #include "builder/details.h"
-#include "ops/collective.h"
 #include "builder/region_nodes.h"
+#include "ops/collective.h"
 #include "ops/ops.h"
 
 namespace hone {

@@ -55,9 +55,7 @@ bool casts_floats(const Node& node) {
 }
 
 /// What only moves elements, in bytes as well.
-bool moves_codes(const Node& node) {
-  return (keeps_elements(node) || node.is(ops::max_pool)) && moves_elements(node);
-}
+bool moves_codes(const Node& node) { return (keeps_elements(node) || node.is(ops::max_pool)) && moves_elements(node); }
 
 /// Nothing where an element may be no code, or of several codings.
 std::optional<Coding> coding_of(const Value* value) {
@@ -94,7 +92,8 @@ class Codes {
     if (first == nullptr || second == nullptr || first == second) return;
     const bool swapped = order_.at(second) < order_.at(first);
     Value* stored = add.input(swapped ? 1 : 0);
-    if (used_once(graph_, stored) && multiplies_codes(swapped ? *second : *first) && coding_of(stored)) codes_of(stored);
+    if (used_once(graph_, stored) && multiplies_codes(swapped ? *second : *first) && coding_of(stored))
+      codes_of(stored);
   }
   /// The convolution or matmul whose rounded result this is, perhaps after an activation.
   static const Node* product_behind(const Value* value) {

@@ -139,10 +139,11 @@ struct Instruction {
   const char* text;
   void (*run)(const Operand*);
 };
-#define HONE_GROUPS(columns)                                                          \
+#define HONE_GROUPS(columns)                                                           \
   {"{.reg .pred adds_f16_" #columns ";", multiply_group<F16, float, columns>},         \
-      {"{.reg .pred adds_bf16_" #columns ";", multiply_group<Bf16, float, columns>},   \
-      {"{.reg .pred adds_s8_" #columns ";", multiply_group<signed char, int, columns>}
+      {"{.reg .pred adds_bf16_" #columns ";", multiply_group<Bf16, float, columns>}, { \
+    "{.reg .pred adds_s8_" #columns ";", multiply_group<signed char, int, columns>     \
+  }
 #define HONE_MULTIPLY(shape, a, b, A, B, Sum, sum) \
   { "mma.sync.aligned." shape ".row.col." sum "." a "." b "." sum " ", multiply<A, B, Sum> }
 constexpr Instruction kInstructions[] = {

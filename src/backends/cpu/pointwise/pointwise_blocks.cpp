@@ -259,8 +259,10 @@ struct BlocksFamily {
   static Built<Code> compile(const Problem& problem, const Params&, const Tactic&) {
     ProgramResult result = make_program(problem);
     bool floating = false;
-    for (const Node* node : problem.region.nodes())
+    for (const Node* node : problem.region.nodes()) {
+      floating |= is_float(node->output()->type.dtype);
       for (const Value* value : node->inputs) floating |= is_float(value->type.dtype);
+    }
     return {{std::move(result.program), floating}, std::move(result.constants)};
   }
   static std::vector<ConstantSpec> constants(const Code& code, const KernelShapes&, const CpuInfo&) {

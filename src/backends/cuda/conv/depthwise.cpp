@@ -146,13 +146,16 @@ struct DepthwiseFamily {
     Built<Code> built;
     built.constants.push_back(taps_first(filter_rows(region)));
     append_bias(region.bias(), built.constants);
-    built.code = {
-        .x = region.code.input, .channels = region.code.channels, .share = params, .epilogue = region.code.epilogue, .numbers = step_numbers(region.match)};
+    built.code = {.x = region.code.input,
+                  .channels = region.code.channels,
+                  .share = params,
+                  .epilogue = region.code.epilogue,
+                  .numbers = step_numbers(region.match)};
     built.source =
         fmt::format("typedef {} T;\n#define V {}\n#define OUT {}\n#define CHANNELS {}\n",
                     type_name(region.node().output()->type.dtype), params.width, params.results, region.code.channels);
-    built.source += window_text(region.window) + declare<DepthwiseParameters>() +
-                    operand_text(region.match) + epilogue_text(region.match, region.code.epilogue) + kernels::depthwise;
+    built.source += window_text(region.window) + declare<DepthwiseParameters>() + operand_text(region.match) +
+                    epilogue_text(region.match, region.code.epilogue) + kernels::depthwise;
     return built;
   }
 
@@ -168,16 +171,17 @@ struct DepthwiseFamily {
     const int64_t strips = blocks_of(out[3], code.share.results),
                   count = out[0] * out[2] * strips * (code.channels / code.share.width);
     HONE_CHECK(count > 0 && count < int64_t{1} << 31, "a convolution in the plan has {} results", elements(out));
-    const DepthwiseParameters parameters{.x = x.pointer(),
-                                         .weights = constant(0),
-                                         .epilogue = epilogue_reads(code.epilogue, context, code.channels, code.numbers),
-                                         .y = output(0),
-                                         .images = {.in_h = static_cast<int32_t>(in[2]),
-                                                    .in_w = static_cast<int32_t>(in[3]),
-                                                    .out_h = static_cast<int32_t>(out[2]),
-                                                    .out_w = static_cast<int32_t>(out[3]),
-                                                    .strips = static_cast<int32_t>(strips),
-                                                    .count = static_cast<int32_t>(count)}};
+    const DepthwiseParameters parameters{
+        .x = x.pointer(),
+        .weights = constant(0),
+        .epilogue = epilogue_reads(code.epilogue, context, code.channels, code.numbers),
+        .y = output(0),
+        .images = {.in_h = static_cast<int32_t>(in[2]),
+                   .in_w = static_cast<int32_t>(in[3]),
+                   .out_h = static_cast<int32_t>(out[2]),
+                   .out_w = static_cast<int32_t>(out[3]),
+                   .strips = static_cast<int32_t>(strips),
+                   .count = static_cast<int32_t>(count)}};
     return single(context, launch_of(*context.module, parameters, {{blocks_of(count, 128)}, 128}));
   }
 };

@@ -132,12 +132,13 @@ struct DirectConvFamily {
                   .group = region.code.groups,
                   .filters = region.code.channels,
                   .transposed = region.transposed,
-                  .epilogue = region.code.epilogue, .numbers = step_numbers(region.match)};
+                  .epilogue = region.code.epilogue,
+                  .numbers = step_numbers(region.match)};
     built.source = fmt::format("typedef {} T;\n#define CHANNELS_LAST {}\n#define TRANSPOSED {}\n",
                                type_name(region.node().output()->type.dtype), tactic.out[0] == Layout::channels_last,
                                region.transposed);
-    built.source +=
-        declare<DirectConvParameters>() + operand_text(region.match) + epilogue_text(region.match, region.code.epilogue) + kernels::direct_conv;
+    built.source += declare<DirectConvParameters>() + operand_text(region.match) +
+                    epilogue_text(region.match, region.code.epilogue) + kernels::direct_conv;
     return built;
   }
 
@@ -154,11 +155,12 @@ struct DirectConvFamily {
     const Dims weights{code.filters, elements(code.window.kernel), in[1] / code.group};
     HONE_CHECK(context.constants[0].dims == weights, "a convolution in the plan has weights {}, not {}",
                join_dims(context.constants[0].dims), join_dims(weights));
-    const DirectConvParameters parameters{.x = x.pointer(),
-                                          .weights = constant(0),
-                                          .epilogue = epilogue_reads(code.epilogue, context, code.filters, code.numbers),
-                                          .y = output(0),
-                                          .conv = conv_of(code, in, out)};
+    const DirectConvParameters parameters{
+        .x = x.pointer(),
+        .weights = constant(0),
+        .epilogue = epilogue_reads(code.epilogue, context, code.filters, code.numbers),
+        .y = output(0),
+        .conv = conv_of(code, in, out)};
     const int64_t blocks = blocks_of(std::max<int64_t>(elements(out), 1), 128);
     return single(context, launch_of(*context.module, parameters, {{blocks}, 128}));
   }

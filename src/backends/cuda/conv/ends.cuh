@@ -13,6 +13,26 @@ struct Results {
   }
 };
 
+// Neighbours as floats, and floats as neighbours; four codes at once need no conversions, of which a processor makes few.
+template <typename From, int W> static inline void added_vector(const Vector<From, W>& from, float* to, const StepNumbers& numbers) {
+#pragma unroll
+  for (int i = 0; i < W; ++i) to[i] = added(from.at[i], numbers);
+}
+template <int W, typename To> static inline void store_floats(const float* from, To* to) {
+  Vector<To, W> result;
+#pragma unroll
+  for (int i = 0; i < W; ++i) result.at[i] = convert<To>(from[i]);
+  *reinterpret_cast<Vector<To, W>*>(to) = result;
+}
+#if ADDS_CODES
+static inline void added_vector(const Vector<signed char, 4>& from, float* to, const StepNumbers& numbers) {
+  const unsigned shifted = *reinterpret_cast<const unsigned*>(&from) ^ 0x80808080u;
+  const float lowest = 8388608.0f + 128.0f + ADDED_ZERO;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) to[i] = (float_of_code(shifted, i) - lowest) * ADDED_SCALE;
+}
+#endif
+
 // What a filter's sums are finished with.
 struct Ends {
   const float *bias, *factors;
@@ -42,9 +62,9 @@ struct Ends {
   }
 
   // All filters of rows `row` to `end` of a block's tile, COLUMNS wide. A thread takes W neighbours, the same in every row; sums_of(whole,
-  // row, column) gives their sums, pixel_of(row) the pixel, -1 where there is none.
-  template <int W, int COLUMNS, int THREADS, typename Sums, typename Pixel>
-  void finish_rows(int row, int end, int first_filter, const Sums& sums_of, const Pixel& pixel_of) const {
+  // row, column) gives their sums, pixel_of(row) the pixel, -1 where there is none, and added_of(row, column) what is added.
+  template <int W, int COLUMNS, int THREADS, typename Sums, typename Pixel, typename Others>
+  void finish_rows(int row, int end, int first_filter, const Sums& sums_of, const Pixel& pixel_of, const Others& added_of) const {
     static_assert(THREADS * W % COLUMNS == 0, "a thread's filters differ from row to row");
     constexpr int kStep = THREADS * W / COLUMNS, kTogether = 4;
     const int column = threadIdx.x * W % COLUMNS, filter = first_filter + column;
@@ -57,7 +77,6 @@ struct Ends {
       late[i] = LATE_BIAS ? bias[filter + i] : 0.0f;
     }
     Result* const to = results.of(filter / ROW_FILTERS) + filter % ROW_FILTERS;
-    const Added* const other = residual + (HAS_RESIDUAL ? filter % ROW_FILTERS : 0);
     for (row += threadIdx.x * W / COLUMNS; row < end; row += kTogether * kStep) {
       // What is added comes for several rows at once.
       int pixels[kTogether];
@@ -65,21 +84,31 @@ struct Ends {
 #pragma unroll
       for (int turn = 0; turn < kTogether; ++turn) {
         pixels[turn] = row + turn * kStep < end ? pixel_of(row + turn * kStep) : -1;
-        if (HAS_RESIDUAL && pixels[turn] >= 0) others[turn] = *reinterpret_cast<const Vector<Added, W>*>(other + (i64)pixels[turn] * ROW_FILTERS);
+        if (HAS_RESIDUAL && pixels[turn] >= 0) others[turn] = added_of(row + turn * kStep, column);
       }
 #pragma unroll
       for (int turn = 0; turn < kTogether; ++turn) {
         if (pixels[turn] < 0) continue;
-        float whole[W];
+        float whole[W], other[W];
         sums_of(whole, row + turn * kStep, column);
-        Vector<Result, W> result;
+        if (HAS_RESIDUAL) added_vector(others[turn], other, numbers);
 #pragma unroll
         for (int i = 0; i < W; ++i) {
           const float sum = CODED ? whole[i] * factor[i] + shift[i] : whole[i] + shift[i];
-          result.at[i] = convert<Result>(finish(sum, HAS_RESIDUAL ? added(others[turn].at[i], numbers) : 0.0f, numbers, late[i]));
+          whole[i] = finish(sum, HAS_RESIDUAL ? other[i] : 0.0f, numbers, late[i]);
         }
-        *reinterpret_cast<Vector<Result, W>*>(to + (i64)pixels[turn] * ROW_FILTERS) = result;
+        Result* const at = to + (i64)pixels[turn] * ROW_FILTERS;
+        if (ENCODES && W == 4) *reinterpret_cast<unsigned*>(at) = codes_of(whole[0], whole[W / 4], whole[W / 2], whole[W * 3 / 4]);
+        else store_floats<W>(whole, at);
       }
     }
+  }
+  // The same with what is added from memory.
+  template <int W, int COLUMNS, int THREADS, typename Sums, typename Pixel>
+  void finish_rows(int row, int end, int first_filter, const Sums& sums_of, const Pixel& pixel_of) const {
+    const auto added_of = [&](int at, int column) {
+      return *reinterpret_cast<const Vector<Added, W>*>(residual + (i64)pixel_of(at) * ROW_FILTERS + (first_filter + column) % ROW_FILTERS);
+    };
+    finish_rows<W, COLUMNS, THREADS>(row, end, first_filter, sums_of, pixel_of, added_of);
   }
 };

@@ -98,9 +98,7 @@ int64_t columns_of(const BlockTile& tile, int64_t filters) {
   while (columns < std::min(tile.filters, filters)) columns *= 2;
   return columns;
 }
-int64_t columns_of(const BlockTile& tile, const ConvRegion& region) {
-  return columns_of(tile, region.code.channels);
-}
+int64_t columns_of(const BlockTile& tile, const ConvRegion& region) { return columns_of(tile, region.code.channels); }
 
 int64_t shared_bytes(const BlockTile& tile, const ConvRegion& region) {
   const WindowAttrs& window = region.window;
@@ -149,7 +147,10 @@ struct FewChannelsFamily {
     for (size_t i = 0; i < kTiles.size(); ++i) {
       const bool repeats = kTiles[i].filters < 64 && region->code.channels <= kTiles[i].filters;
       if (repeats || shared_bytes(kTiles[i], *region) > kMostSharedBytes) continue;
-      out.offer({"cuda", std::string(kName), write_fields(Params{static_cast<int64_t>(i)}), layouts,
+      out.offer({"cuda",
+                 std::string(kName),
+                 write_fields(Params{static_cast<int64_t>(i)}),
+                 layouts,
                  {Layout::channels_last}});
     }
   }
@@ -167,13 +168,15 @@ struct FewChannelsFamily {
                   .choice = params,
                   .epilogue = region.code.epilogue,
                   .numbers = step_numbers(region.match)};
-    built.source =
-        fmt::format("typedef {0} T;\n#define MMA_TYPE \"{0}\"\n#define TILE_H {1}\n#define TILE_W {2}\n#define WARP_TILES {3}\n", type, tile.h,
-                    tile.w, tile.times) +
-        fmt::format("#define BN {}\n#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS FILTERS\n",
-                    columns_of(tile, region), channels_of(region), region.code.channels) +
-        "#define CODED 0\n#define HAS_ZERO 0\n" + window_text(region.window) + declare<FewChannelsParameters>() +
-        epilogue_text(region.match, region.code.epilogue) + kernels::ends + kernels::few_channels;
+    built.source = fmt::format(
+                       "typedef {0} T;\n#define MMA_TYPE \"{0}\"\n#define TILE_H {1}\n#define TILE_W {2}\n#define "
+                       "WARP_TILES {3}\n",
+                       type, tile.h, tile.w, tile.times) +
+                   fmt::format("#define BN {}\n#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS FILTERS\n",
+                               columns_of(tile, region), channels_of(region), region.code.channels) +
+                   "#define CODED 0\n#define HAS_ZERO 0\n" + window_text(region.window) +
+                   declare<FewChannelsParameters>() + epilogue_text(region.match, region.code.epilogue) +
+                   kernels::ends + kernels::few_channels;
     return built;
   }
 

@@ -54,19 +54,27 @@ extern "C" __global__ void __launch_bounds__(THREADS) few_channels(FEW_CHANNELS_
   await_operands();
   const T* from = x + (i64)image * CHANNELS * images.in_h * images.in_w;
   const int top = first_h * STRIDE_H - PAD_H, left = first_w * STRIDE_W - PAD_W;
-  // A warp takes a row of the patch at a time.
-#pragma unroll 4
-  for (int row = warp; row < CHANNELS * PATCH_H; row += THREADS / 32) {
-    const int channel = row / PATCH_H, h = top + row % PATCH_H;
+  // A warp takes a row of the patch at a time; all are asked for before any is put down.
+  constexpr int kTurns = (CHANNELS * PATCH_H + THREADS / 32 - 1) / (THREADS / 32), kPasses = (PATCH_W + 31) / 32;
+  T elements[kTurns][kPasses];
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int row = warp + turn * (THREADS / 32), channel = row / PATCH_H, h = top + row % PATCH_H;
     const T* const line = from + ((i64)channel * images.in_h + h) * images.in_w;
 #pragma unroll
-    for (int column = 0; column < PATCH_W; column += 32) {
-      const int w = left + column + lane;
-      T element{};
-      if (h >= 0 && h < images.in_h && w >= 0 && w < images.in_w && column + lane < PATCH_W) element = line[w];
-      if (column + lane < PATCH_W) patch[row * PATCH_W + column + lane] = element;
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int w = left + pass * 32 + lane;
+      elements[turn][pass] = T{};
+      if (row < CHANNELS * PATCH_H && h >= 0 && h < images.in_h && w >= 0 && w < images.in_w && pass * 32 + lane < PATCH_W) elements[turn][pass] = line[w];
     }
   }
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn)
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int row = warp + turn * (THREADS / 32), column = pass * 32 + lane;
+      if (row < CHANNELS * PATCH_H && column < PATCH_W) patch[row * PATCH_W + column] = elements[turn][pass];
+    }
   asm volatile("cp.async.wait_all;");
   __syncthreads();
 

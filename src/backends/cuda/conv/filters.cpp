@@ -24,7 +24,8 @@ EpilogueReads epilogue_reads(const EpilogueCode& code, const LoadContext& contex
   if (code.residual >= 0) {
     const Place residual{PlaceKind::input, code.residual};
     const Dims& dims = context.dims_of(residual);
-    HONE_CHECK(dims == context.shapes.outputs.at(0).dims, "a convolution in the plan adds a tensor of {}", join_dims(dims));
+    HONE_CHECK(dims == context.shapes.outputs.at(0).dims, "a convolution in the plan adds a tensor of {}",
+               join_dims(dims));
     reads.residual = residual.pointer();
   }
   return reads;
@@ -43,14 +44,18 @@ class NumberList {
 };
 
 /// The element type of a tensor that may be codes, and the function that makes a float of one.
-std::string tensor_text(const char* type, const char* function, DType floats, const Decoding& coding, NumberList& list) {
-  std::string value = "as_float(x)";
+std::string tensor_text(const char* type, const char* function, DType floats, const Decoding& coding,
+                        NumberList& list) {
+  std::string value = "as_float(x)", switches;
   if (coding) {
-    const std::string zero = list.text(coding.zero);
-    value = fmt::format("((float)x - {}) * {}", zero, list.text(coding.scale));
+    const std::string zero = list.text(coding.zero), scale = list.text(coding.scale);
+    value = fmt::format("((float)x - {}) * {}", zero, scale);
+    if (type == std::string_view("Added"))
+      switches = fmt::format("#define ADDED_ZERO {}\n#define ADDED_SCALE {}\n", zero, scale);
   }
   return fmt::format("typedef {0} {1};\nstatic inline float {2}({1} x, const StepNumbers& numbers) {{ return {3}; }}\n",
-                     type_name(coding ? DType::i8 : floats), type, function, value);
+                     type_name(coding ? DType::i8 : floats), type, function, value) +
+         switches;
 }
 
 /// The text of a region's operand, its residual and its steps, in which it names its numbers.
@@ -60,7 +65,8 @@ struct RegionTexts {
     operand = tensor_text("Operand", "operand", floats, match.operand_codes, list);
     added = tensor_text("Added", "added", floats, match.residual_codes, list);
     for (size_t i = 0; i < match.steps.size(); ++i)
-      steps += fmt::format("  sum = {};\n", step_text(match.steps[i], i, [&](float value) { return list.text(value); }));
+      steps +=
+          fmt::format("  sum = {};\n", step_text(match.steps[i], i, [&](float value) { return list.text(value); }));
   }
   NumberList list;
   std::string operand, added, steps;
@@ -137,13 +143,16 @@ std::string operand_text(const RegionMatch& match) { return RegionTexts(match).o
 std::string epilogue_text(const RegionMatch& match, const EpilogueCode& epilogue) {
   const RegionTexts texts(match);
   const DType result = match.encodes ? DType::i8 : match.anchor->output()->type.dtype;
-  return fmt::format("typedef {} Result;\n#define ENCODES {:d}\n", type_name(result), match.encodes) + texts.added +
+  return fmt::format("typedef {} Result;\n#define ENCODES {:d}\n#define ADDS_CODES {:d}\n", type_name(result),
+                     match.encodes, static_cast<bool>(match.residual_codes)) +
+         texts.added +
          fmt::format("#define HAS_BIAS {}\n#define LATE_BIAS {}\n#define HAS_RESIDUAL {}\n", epilogue.bias,
                      match.late_bias, epilogue.residual >= 0) +
          activation_text(epilogue.activation) + kernels::activation + kernels::rounding + formulas_text(match.steps) +
-         fmt::format("static inline float finish(float sum, float residual, const StepNumbers& numbers, float late_bias "
-                     "= 0) {{\n{}  return sum;\n}}\n",
-                     texts.steps);
+         fmt::format(
+             "static inline float finish(float sum, float residual, const StepNumbers& numbers, float late_bias "
+             "= 0) {{\n{}  return sum;\n}}\n",
+             texts.steps);
 }
 
 }  // namespace hone::cuda

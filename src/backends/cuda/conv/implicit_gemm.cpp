@@ -28,19 +28,32 @@ struct CtaTile {
   int64_t m, n, k, warps, warps_m, stages;
   bool groups = false;
 };
-constexpr std::array kTiles{CtaTile{64, 64, 32, 4, 2, 4},  CtaTile{32, 64, 32, 4, 1, 4},   CtaTile{64, 32, 32, 4, 2, 4},
-                            CtaTile{128, 64, 32, 4, 2, 4}, CtaTile{128, 128, 32, 4, 2, 3}, CtaTile{32, 32, 32, 4, 2, 6},
-                            CtaTile{64, 64, 64, 4, 2, 4},  CtaTile{32, 64, 64, 4, 1, 4},   CtaTile{64, 32, 64, 4, 2, 4},
-                            CtaTile{128, 64, 64, 4, 2, 3}, CtaTile{128, 128, 64, 4, 2, 3}, CtaTile{32, 32, 64, 4, 2, 6},
-                            CtaTile{128, 64, 64, 8, 4, 3}, CtaTile{128, 128, 64, 8, 4, 3}, CtaTile{64, 64, 64, 8, 2, 4},
-                            CtaTile{64, 64, 128, 8, 2, 3},
-                            CtaTile{.m = 128, .n = 256, .k = 64, .warps = 8, .warps_m = 8, .stages = 4, .groups = true},
-                            CtaTile{.m = 128, .n = 128, .k = 64, .warps = 8, .warps_m = 8, .stages = 5, .groups = true},
-                            CtaTile{.m = 64, .n = 256, .k = 64, .warps = 4, .warps_m = 4, .stages = 4, .groups = true},
-                            CtaTile{.m = 64, .n = 128, .k = 64, .warps = 4, .warps_m = 4, .stages = 4, .groups = true},
-                            CtaTile{.m = 128, .n = 64, .k = 64, .warps = 8, .warps_m = 8, .stages = 4, .groups = true}};
+constexpr std::array kTiles{
+    CtaTile{64, 64, 32, 4, 2, 4},
+    CtaTile{32, 64, 32, 4, 1, 4},
+    CtaTile{64, 32, 32, 4, 2, 4},
+    CtaTile{128, 64, 32, 4, 2, 4},
+    CtaTile{128, 128, 32, 4, 2, 3},
+    CtaTile{32, 32, 32, 4, 2, 6},
+    CtaTile{64, 64, 64, 4, 2, 4},
+    CtaTile{32, 64, 64, 4, 1, 4},
+    CtaTile{64, 32, 64, 4, 2, 4},
+    CtaTile{128, 64, 64, 4, 2, 3},
+    CtaTile{128, 128, 64, 4, 2, 3},
+    CtaTile{32, 32, 64, 4, 2, 6},
+    CtaTile{128, 64, 64, 8, 4, 3},
+    CtaTile{128, 128, 64, 8, 4, 3},
+    CtaTile{64, 64, 64, 8, 2, 4},
+    CtaTile{64, 64, 128, 8, 2, 3},
+    CtaTile{.m = 128, .n = 256, .k = 64, .warps = 8, .warps_m = 8, .stages = 4, .groups = true},
+    CtaTile{.m = 128, .n = 128, .k = 64, .warps = 8, .warps_m = 8, .stages = 5, .groups = true},
+    CtaTile{.m = 64, .n = 256, .k = 64, .warps = 4, .warps_m = 4, .stages = 4, .groups = true},
+    CtaTile{.m = 64, .n = 128, .k = 64, .warps = 4, .warps_m = 4, .stages = 4, .groups = true},
+    CtaTile{.m = 128, .n = 64, .k = 64, .warps = 8, .warps_m = 8, .stages = 3, .groups = true},
+    CtaTile{.m = 64, .n = 64, .k = 64, .warps = 4, .warps_m = 4, .stages = 3, .groups = true},
+    CtaTile{.m = 128, .n = 128, .k = 64, .warps = 8, .warps_m = 8, .stages = 3, .groups = true}};
 constexpr int64_t kSplits[] = {1, 2, 4, 8, 16};
-constexpr size_t kOffersPerSplit = 4;
+constexpr size_t kOffersPerSplit = 4, kOffersWhole = 6;
 
 /// Tiles are counted in halves: of codes there are twice as many along the inner axis.
 int64_t shared_bytes(const CtaTile& tile) {
@@ -50,6 +63,8 @@ int64_t shared_bytes(const CtaTile& tile) {
 }
 /// Of the sums that wait for one block or thread to finish them.
 int64_t waiting_bytes(const CtaTile& tile) { return tile.m * (tile.n + 8) * 4; }
+/// Of operands and then sums: what else a block keeps lies behind.
+int64_t working_bytes(const CtaTile& tile) { return round_up(std::max(shared_bytes(tile), waiting_bytes(tile)), 16); }
 
 constexpr int64_t kMostMatmuls = 4;
 constexpr int64_t kMostCodes = 1 << 17;  // whose products add up to 32 bits at most
@@ -121,6 +136,7 @@ struct ImplicitGemmCode {
   ImplicitGemmTactic choice;
   bool cluster = false;  // the blocks that share a tile are one
   bool coded = false;    // operand and weights are codes
+  bool keeps = false;    // a block's share of the residual in shared memory
   EpilogueCode epilogue;
   std::vector<double> numbers = {};
   static void fields(auto& self, auto& visit) {
@@ -131,6 +147,7 @@ struct ImplicitGemmCode {
     ImplicitGemmTactic::fields(self.choice, visit);
     visit("cluster", self.cluster);
     visit("coded", self.coded);
+    visit("keeps", self.keeps);
     EpilogueCode::fields(self.epilogue, visit);
     visit("numbers", self.numbers, StepNumbers::kMost);
   }
@@ -263,7 +280,7 @@ std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t matm
       own.push_back({i, splits, cost_of(tile, blocks_of(steps, splits), blocks, splits, processors)});
     }
     std::stable_sort(own.begin(), own.end(), cheaper);
-    if (own.size() > kOffersPerSplit) own.resize(kOffersPerSplit);
+    if (const size_t most = splits == 1 ? kOffersWhole : kOffersPerSplit; own.size() > most) own.resize(most);
     list.insert(list.end(), own.begin(), own.end());
   }
   std::stable_sort(list.begin(), list.end(), cheaper);
@@ -366,7 +383,8 @@ std::string group_text(const CtaTile& tile, bool coded, std::string_view type) {
   const std::string name = fmt::format("adds_{}_{}", coded ? "s8" : type, tile.n);
   return fmt::format(
       "static inline void multiply_group(Sum (*c)[4], unsigned long long a, unsigned long long b) {{\n  asm volatile("
-      "\"{{.reg .pred {0}; setp.ne.b32 {0}, %{1}, 0; wgmma.mma_async.sync.aligned.m64n{2}{3} {{{4}}}, %{5}, %{6}, {0}{7};}}\""
+      "\"{{.reg .pred {0}; setp.ne.b32 {0}, %{1}, 0; wgmma.mma_async.sync.aligned.m64n{2}{3} {{{4}}}, %{5}, %{6}, "
+      "{0}{7};}}\""
       " : {8} : \"l\"(a), \"l\"(b), \"r\"(1));\n}}\n",
       name, sums + 2, tile.n, types, list, sums, sums + 1, coded ? "" : ", 1, 1, 0, 0", operands);
 }
@@ -388,6 +406,13 @@ Images images_of(const ImplicitGemmCode& code, const Dims& in, const Dims& out, 
   return images;
 }
 
+/// KEEPS_ADDED.
+bool keeps_residual(const Anchors& anchors, const CtaTile& tile, const ImplicitGemmTactic& choice) {
+  const RegionMatch& match = anchors.match();
+  return match.residual_codes && choice.splits == 1 && (match.encodes || tile.groups) &&
+         anchors.filters().count % 16 == 0 && anchors.matmuls() == 1;
+}
+
 struct ImplicitGemmFamily {
   static constexpr std::string_view kName = "implicit_gemm";
   static constexpr int kVersion = 5;
@@ -404,7 +429,7 @@ struct ImplicitGemmFamily {
     Filters filters = anchors.filters();
     filters.count *= matmuls;
     for (const Choice& choice : choices(pixels_of(anchors), filters, matmuls, anchors.piece(),
-                                         has_warp_groups(architectures_of(problem)), problem.device.workers))
+                                        has_warp_groups(architectures_of(problem)), problem.device.workers))
       out.offer({"cuda", std::string(kName),
                  write_fields(Params{.tile = static_cast<int64_t>(choice.tile), .splits = choice.splits}),
                  std::vector<Layout>(problem.region.inputs().size(), anchors.layout()),
@@ -426,14 +451,18 @@ struct ImplicitGemmFamily {
                   .choice = params,
                   .cluster = params.splits > 1 && params.splits <= kMostInCluster && has_clusters(architecture),
                   .coded = anchors.coded(),
+                  .keeps = keeps_residual(anchors, tile, params),
                   .epilogue = anchors.epilogue(),
                   .numbers = step_numbers(anchors.match())};
-    built.source = types_text(anchors) + fmt::format("#define WARP_GROUPS {:d}\ntypedef {} Sum;\n", tile.groups, anchors.coded() ? "int" : "float") +
+    built.source = types_text(anchors) +
+                   fmt::format("#define WARP_GROUPS {:d}\ntypedef {} Sum;\n#define KEPT_AT {}\n", tile.groups,
+                               anchors.coded() ? "int" : "float", working_bytes(tile)) +
                    (tile.groups ? group_text(tile, anchors.coded(), type_name(anchors.floats())) : std::string()) +
-                   fmt::format("#define BM {}\n#define BN {}\n#define BK {}\n#define WARPS {}\n#define WARPS_M {}\n"
-                               "#define STAGES {}\n#define SPLITS {}\n#define CLUSTER {:d}\n",
-                               tile.m, tile.n, tile.k * anchors.piece() / 8, tile.warps, tile.warps_m, tile.stages,
-                               params.splits, built.code.cluster);
+                   fmt::format(
+                       "#define BM {}\n#define BN {}\n#define BK {}\n#define WARPS {}\n#define WARPS_M {}\n"
+                       "#define STAGES {}\n#define SPLITS {}\n#define CLUSTER {:d}\n",
+                       tile.m, tile.n, tile.k * anchors.piece() / 8, tile.warps, tile.warps_m, tile.stages,
+                       params.splits, built.code.cluster);
     built.source += fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
                                 built.code.filters, filters.count) +
                     window_text(anchors) + declare<MatmulParameters, SumParameters>() +
@@ -458,7 +487,9 @@ struct ImplicitGemmFamily {
     HONE_CHECK(!in.empty() && !out.empty() && (!code.images || in.back() % code.pixel == 0),
                "a convolution in the plan reads patches of {}", code.pixel);
     const Images images = images_of(code, in, out, code.filters / matmuls);
-    FinishParameters finish{.epilogue = epilogue_reads(code.epilogue, context, code.filters, code.numbers), .factors = factors.pointer(), .y = {}};
+    FinishParameters finish{.epilogue = epilogue_reads(code.epilogue, context, code.filters, code.numbers),
+                            .factors = factors.pointer(),
+                            .y = {}};
     for (int64_t i = 0; i < matmuls; ++i) finish.y[static_cast<size_t>(i)] = output(i);
     std::vector<GridLaunch> launches{launch_matmul(code, context, finish, images)};
     const int64_t splits = code.choice.splits;
@@ -476,12 +507,14 @@ struct ImplicitGemmFamily {
     const CtaTile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
     const bool vectors = tile.groups || context.shapes.outputs[0].dtype == DType::i8;
     const bool waits = code.cluster || (vectors && code.choice.splits == 1);
+    const int64_t working = std::max(shared_bytes(tile), waits ? waiting_bytes(tile) : 0);
+    const int64_t shared = code.keeps ? working_bytes(tile) + tile.m * tile.n : working;
     const MatmulParameters parameters{
         .x = input(code.x), .weights = constant(0), .finish = finish, .partial = to_workspace(), .images = images};
     return launch_of(*context.module, parameters,
                      {{blocks_of(code.filters, tile.n), blocks_of(images.pixels, tile.m), code.choice.splits},
                       static_cast<unsigned>(32 * tile.warps),
-                      static_cast<unsigned>(std::max(shared_bytes(tile), waits ? waiting_bytes(tile) : 0))});
+                      static_cast<unsigned>(shared)});
   }
 };
 

@@ -15,7 +15,7 @@
 //
 // Before this stand T (elements of both operands) and MMA_TYPE ("f16" or "bf16") or, CODED; Sum (int or float), WARP_GROUPS, HAS_ZERO (whether the operand's zero point is no code of 0); BM, BN, BK, WARPS, WARPS_M (of them along BM; all where WARP_GROUPS), STAGES, SPLITS, CLUSTER;
 // CHANNELS (a multiple of 8), FILTERS (even where SPLITS > 1), ROW_FILTERS (FILTERS or a multiple of BN), TAPS, TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the
-// parameters, the epilogue's switches and finish().
+// KEPT_AT (where in shared memory, in bytes, a residual of codes lies), the parameters, the epilogue's switches and finish().
 
 #define PIECE (16 / (int)sizeof(T))  // elements of 16 bytes
 #if WARP_GROUPS
@@ -69,7 +69,7 @@ static inline void load_matrices(unsigned* to, const T* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at));
 }
 // 16 bytes on their way to shared memory; zeros where there is nothing to read.
-static inline void fetch(T* to, const T* from, bool there) {
+template <typename E> static inline void fetch(E* to, const E* from, bool there) {
   const unsigned at = (unsigned)__cvta_generic_to_shared(to);
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(at), "l"(from), "r"(there ? 16 : 0));
 }
@@ -80,11 +80,10 @@ static inline void fetch_image(T* to, const T* from, bool there, unsigned around
   else *reinterpret_cast<uint4*>(to) = {around, around, around, around};
 }
 
-// Where the window of a pixel begins.
+// The window of a pixel: where its first tap lies, in pixels, and which taps lie inside the image.
 struct Window {
-  int h, w;
-  i64 image;
-  bool there;
+  int first;
+  unsigned long long inside[(TAPS + 63) / 64];
 };
 
 #if CLUSTER
@@ -95,6 +94,8 @@ struct Window {
 
 // Where a thread's sums lie apart, a block puts all down and finishes them in vectors.
 #define PUTS_DOWN (CLUSTER || (SPLITS == 1 && (ENCODES || WARP_GROUPS)))
+// A block's share of a residual of codes waits in shared memory, behind all else there.
+#define KEEPS_ADDED (ADDS_CODES && PUTS_DOWN && SPLITS == 1 && ROW_FILTERS == FILTERS && FILTERS % 16 == 0)
 #define WIDTH (ROW_FILTERS % 4 == 0 ? 4 : ROW_FILTERS % 2 == 0 ? 2 : 1)
 
 extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(IMPLICIT_GEMM_PARAMETERS) {
@@ -106,6 +107,9 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
   T* const shared_a = reinterpret_cast<T*>(memory);
 #endif
   T* const shared_b = shared_a + STAGES * BM * PITCH;
+#if KEEPS_ADDED
+  Added* const kept = reinterpret_cast<Added*>(memory) + KEPT_AT;
+#endif
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warp_m = warp % WARPS_M, warp_n = warp / WARPS_M;
   const int first_pixel = blockIdx.y * BM, first_filter = blockIdx.x * BN;
   const int begin = (int)(blockIdx.z * STEPS / SPLITS), end = (int)((blockIdx.z + 1) * STEPS / SPLITS);
@@ -116,17 +120,23 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
 #pragma unroll
   for (int i = 0; i < ROWS_A; ++i) {
     const int pixel = first_pixel + row + i * PASS, in_image = pixel % (images.out_h * images.out_w);
-    windows[i] = {in_image / images.out_w * STRIDE_H - PAD_H, in_image % images.out_w * STRIDE_W - PAD_W, (i64)(pixel / (images.out_h * images.out_w)) * images.in_h * images.in_w,
-                  pixel < images.pixels};
+    const int top = in_image / images.out_w * STRIDE_H - PAD_H, left = in_image % images.out_w * STRIDE_W - PAD_W;
+    windows[i] = {(pixel / (images.out_h * images.out_w) * images.in_h + top) * images.in_w + left, {}};
+#pragma unroll
+    for (int tap = 0; tap < TAPS; ++tap) {
+      const int h = top + tap / TAPS_W * DILATION_H, w = left + tap % TAPS_W * DILATION_W;
+      const bool there = pixel < images.pixels && h >= 0 && h < images.in_h && w >= 0 && w < images.in_w;
+      windows[i].inside[tap / 64] |= (unsigned long long)there << tap % 64;
+    }
   }
   const unsigned around = HAS_ZERO ? ((int)numbers.at[0] & 0xff) * 0x01010101u : 0;  // the operand's zero point
   const auto fetch_images = [&](int step) {
     const int stage = step % STAGES, k = step * BK + piece, tap = TAPS == 1 ? 0 : k / CHANNELS, channel = TAPS == 1 ? k : k % CHANNELS;
+    const int ahead = tap / TAPS_W * DILATION_H * images.in_w + tap % TAPS_W * DILATION_W;
 #pragma unroll
     for (int i = 0; i < ROWS_A; ++i) {
-      const int h = windows[i].h + tap / TAPS_W * DILATION_H, w = windows[i].w + tap % TAPS_W * DILATION_W;
-      const bool there = windows[i].there && k < DEPTH && h >= 0 && h < images.in_h && w >= 0 && w < images.in_w;
-      fetch_image(shared_a + stage * BM * PITCH + place_of(row + i * PASS, piece), there ? x + (windows[i].image + (i64)h * images.in_w + w) * CHANNELS + channel : x, there, around);
+      const bool there = k < DEPTH && (windows[i].inside[TAPS <= 64 ? 0 : tap / 64] >> tap % 64 & 1) != 0;
+      fetch_image(shared_a + stage * BM * PITCH + place_of(row + i * PASS, piece), there ? x + (i64)(windows[i].first + ahead) * CHANNELS + channel : x, there, around);
     }
   };
   const auto fetch_weights = [&](int step) {
@@ -153,6 +163,15 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
     }
   }
   await_operands();
+#if KEEPS_ADDED
+  // What is added comes along with the first operands.
+  constexpr int kAddedPieces = BN / 16;
+  for (int i = threadIdx.x; i < BM * kAddedPieces; i += THREADS) {
+    const int down = i / kAddedPieces, pixel = first_pixel + down, filter = first_filter + i % kAddedPieces * 16;
+    const bool there = pixel < images.pixels && filter < FILTERS;
+    fetch(kept + down * BN + i % kAddedPieces * 16, there ? residual + (i64)pixel * FILTERS + filter : residual, there);
+  }
+#endif
 #pragma unroll
   for (int ahead = 0; ahead < AHEAD; ++ahead) {
     if (begin + ahead < end) fetch_images(begin + ahead);
@@ -258,7 +277,12 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
   };
   const auto pixel_of = [&](int down) { return first_pixel + down < images.pixels ? first_pixel + down : -1; };
   constexpr int kRows = BM / SPLITS;
+#if KEEPS_ADDED
+  const auto added_of = [&](int down, int across) { return *reinterpret_cast<const Vector<Added, WIDTH>*>(kept + down * BN + across); };
+  ends.finish_rows<WIDTH, BN, THREADS>((int)blockIdx.z * kRows, ((int)blockIdx.z + 1) * kRows, first_filter, sums_of, pixel_of, added_of);
+#else
   ends.finish_rows<WIDTH, BN, THREADS>((int)blockIdx.z * kRows, ((int)blockIdx.z + 1) * kRows, first_filter, sums_of, pixel_of);
+#endif
 #if CLUSTER
   meet_cluster();  // nobody leaves while others read from it
 #endif

@@ -78,7 +78,7 @@ std::string steps_as(std::string_view name, const std::vector<EpilogueStep>& ste
 
 struct SqueezeExciteFamily {
   static constexpr std::string_view kName = "squeeze_excite";
-  static constexpr int kVersion = 4;
+  static constexpr int kVersion = 5;
   using Params = NoParams;
   using Code = SqueezeExciteCode;
 

@@ -12,7 +12,7 @@
 namespace hone::cuda {
 
 /// Goes up with every change of what a plan keeps of a matmul.
-inline constexpr int kMatmulVersion = 3;
+inline constexpr int kMatmulVersion = 4;
 
 std::shared_ptr<const CudaKernel> load_cublaslt(CudaDevice& device, const Blob& code, const KernelShapes& shapes);
 

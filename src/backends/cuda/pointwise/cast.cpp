@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cast between any two numeric types, in whatever layout the tensor has: one element per thread.
+// Cast between any two numeric types, in whatever layout the tensor has.
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
@@ -21,11 +21,16 @@ struct CastParameters {
   }
 };
 
+struct CastCode {
+  int64_t width = 1;  // neighbours that a thread takes
+  static void fields(auto& self, auto& visit) { visit("width", self.width, 1, 16); }
+};
+
 struct CastFamily {
   static constexpr std::string_view kName = "cast";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
-  using Code = NoCode;
+  using Code = CastCode;
 
   static void propose(const Problem& problem, Candidates& out) {
     const Node* node = problem.only();
@@ -42,19 +47,22 @@ struct CastFamily {
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
     const Node* node = problem.only();
-    const std::string types = fmt::format("typedef {} From;\ntypedef {} To;\n", type_name(node->input(0)->type.dtype),
-                                          type_name(node->output()->type.dtype));
-    return {{}, types + declare<CastParameters>() + kernels::cast};
+    const DType from = node->input(0)->type.dtype, to = node->output()->type.dtype;
+    const int64_t width = std::min(vector_width(from), vector_width(to));
+    const std::string types =
+        fmt::format("typedef {} From;\ntypedef {} To;\n#define V {}\n", type_name(from), type_name(to), width);
+    return {{width}, types + declare<CastParameters>() + kernels::cast};
   }
 
-  static std::shared_ptr<const CudaKernel> load(const Code&, const LoadContext& context) {
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
     HONE_CHECK(context.shapes.inputs.size() == 1 && context.shapes.outputs.size() == 1 &&
                    context.shapes.inputs[0].dims == context.shapes.outputs[0].dims,
                "a cast in the plan changes the size");
     const int64_t count = elements(context.shapes.outputs[0].dims);
     HONE_CHECK(count < int64_t{1} << 31, "a cast in the plan has {} elements", count);
     const CastParameters parameters{.from = input(0), .to = output(0), .count = static_cast<int32_t>(count)};
-    return single(context, launch_of(*context.module, parameters, {{blocks_of(std::max<int64_t>(count, 1), 256)}}));
+    return single(context,
+                  launch_of(*context.module, parameters, {{blocks_of(std::max<int64_t>(count, 1), 256 * code.width)}}));
   }
 };
 

@@ -80,7 +80,8 @@ struct PoolFamily {
     const Node* node = problem.only();
     if (node == nullptr || !(node->is(ops::max_pool) || node->is(ops::average_pool))) return;
     const bool codes = node->is(ops::max_pool) && node->input(0)->type.dtype == DType::i8;
-    if (std::string reason = codes ? reason_not_unary(problem, *node) : reason_not_float(problem, *node); !reason.empty())
+    if (std::string reason = codes ? reason_not_unary(problem, *node) : reason_not_float(problem, *node);
+        !reason.empty())
       return out.refuse(kName, std::move(reason));
     if (problem.region.outputs()[0] != node->output(0)) return out.refuse(kName, "indices are wanted");
     const size_t rank = node->input(0)->type.shape.rank();

@@ -4,6 +4,14 @@
 // Channels-last images whose channels come in whole vectors take V of them a thread. Before this stand T, V, MAXIMUM,
 // CHANNELS_LAST and the parameters.
 
+// What is compared and added up: floats, of codes integers.
+template <typename E> static inline float widened(E element) { return as_float(element); }
+static inline int widened(signed char code) { return code; }
+static inline float lowest(float) { return -INFINITY_F; }
+static inline int lowest(int) { return -128; }
+static inline float larger(float a, float b) { return fmaxf(a, b); }
+static inline int larger(int a, int b) { return a > b ? a : b; }
+
 // `results` counts vectors of W neighbouring channels.
 template <int W> static inline void pool_vectors(const T* x, T* y, const Window& window, int channels, int count_pad, int results) {
   typedef Vector<T, W> Part;
@@ -18,9 +26,10 @@ template <int W> static inline void pool_vectors(const T* x, T* y, const Window&
   const int image = rest, pixel = CHANNELS_LAST ? channels : 1;
   const i64 plane = (i64)window.input[0] * window.input[1] * window.input[2];
   const T* from = CHANNELS_LAST ? x + image * plane * channels + channel : x + ((i64)image * channels + channel) * plane;
-  float total[W];
+  typedef decltype(widened(T{})) Total;
+  Total total[W];
 #pragma unroll
-  for (int i = 0; i < W; ++i) total[i] = MAXIMUM ? -INFINITY_F : 0.0f;
+  for (int i = 0; i < W; ++i) total[i] = MAXIMUM ? lowest(Total{}) : Total{};
   int inside = 0, padded = 0;
   for (int d = 0; d < window.kernel[0]; ++d) {
     const int z = at[0] * window.stride[0] - window.before[0] + d * window.dilation[0];
@@ -32,7 +41,7 @@ template <int W> static inline void pool_vectors(const T* x, T* y, const Window&
         if (z < 0 || z >= window.input[0] || v < 0 || v >= window.input[1] || u < 0 || u >= window.input[2]) continue;
         const Part part = *reinterpret_cast<const Part*>(from + (((i64)z * window.input[1] + v) * window.input[2] + u) * pixel);
 #pragma unroll
-        for (int i = 0; i < W; ++i) total[i] = MAXIMUM ? fmaxf(total[i], as_float(part.at[i])) : total[i] + as_float(part.at[i]);
+        for (int i = 0; i < W; ++i) total[i] = MAXIMUM ? larger(total[i], widened(part.at[i])) : total[i] + widened(part.at[i]);
         ++inside;
       }
     }

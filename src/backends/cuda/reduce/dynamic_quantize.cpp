@@ -70,7 +70,7 @@ std::string reason_against(const Problem& problem, const Node& node) {
 
 struct DynamicQuantizeFamily {
   static constexpr std::string_view kName = "dynamic_quantize";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
   using Code = DynamicQuantizeCode;
 

@@ -15,9 +15,9 @@ namespace hone::cuda {
 RoundedNode read_rounded(const Problem& problem) {
   const std::vector<Node*> nodes = problem.region.nodes();
   if (nodes.size() == 1) return {nodes[0]};
-  const bool fits = nodes.size() == 2 && (nodes[1]->is(ops::fake_quantize) || nodes[1]->is(ops::encode)) && nodes[0]->outputs.size() == 1 &&
-                    nodes[1]->input(0) == nodes[0]->output() && problem.region.outputs().size() == 1 &&
-                    problem.region.outputs()[0] == nodes[1]->output();
+  const bool fits = nodes.size() == 2 && (nodes[1]->is(ops::fake_quantize) || nodes[1]->is(ops::encode)) &&
+                    nodes[0]->outputs.size() == 1 && nodes[1]->input(0) == nodes[0]->output() &&
+                    problem.region.outputs().size() == 1 && problem.region.outputs()[0] == nodes[1]->output();
   return fits ? RoundedNode{nodes[0], nodes[1]} : RoundedNode{};
 }
 
@@ -30,7 +30,8 @@ namespace {
 
 std::string steps_text(std::string_view sum, const Rounding& to, const NumberText& number) {
   const std::string per_one = number(1 / to.scale), low = number(to.low), high = number(to.high);
-  return fmt::format("steps({}, {}, {}, {}, {})", sum, per_one, low, high, number(to.of_nan));
+  const std::string of_nan = to.of_nan == to.low ? std::string() : ", " + number(to.of_nan);
+  return fmt::format("steps({}, {}, {}, {}{})", sum, per_one, low, high, of_nan);
 }
 
 }  // namespace
@@ -50,9 +51,8 @@ std::string rounding_text(const RoundedNode& rounded) {
   const std::string result = fmt::format("typedef {} Result;\n", type_name(last->output()->type.dtype));
   if (rounded.rounding == nullptr) return result + "#define ROUND(x) (x)\n";
   const Rounding to = rounding_of(*last);
-  const std::string call = last->is(ops::encode)
-                               ? encoding_call("x", to, static_cast<float>(last->attrs.real("zero")))
-                               : rounding_call("x", to);
+  const std::string call = last->is(ops::encode) ? encoding_call("x", to, static_cast<float>(last->attrs.real("zero")))
+                                                 : rounding_call("x", to);
   return result + kernels::rounding + fmt::format("#define ROUND(x) {}\n", call);
 }
 
