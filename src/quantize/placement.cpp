@@ -26,6 +26,13 @@ int64_t channel_axis(const Node& node) {
 
 bool is_product(const Node& node) { return node.is(ops::conv) || node.is(ops::gemm) || node.is(ops::mat_mul); }
 
+/// Whether its sums run over whole pieces of channels, of one group; its weights are constant.
+bool comes_in_pieces(const Node& node, int64_t piece) {
+  const Dims& weights = node.input(1)->constant->dims();
+  if (node.is(ops::conv) && node.attrs.integer("group") != 1) return false;
+  return weights[static_cast<size_t>(1 - channel_axis(node))] % piece == 0;
+}
+
 /// Why a product cannot be quantised; empty when it can.
 std::string obstacle(const Node& node, const PlacementRules& rules) {
   if (rules.keeps_floats && rules.keeps_floats(node)) return "it was asked to stay in floating point";
@@ -38,6 +45,8 @@ std::string obstacle(const Node& node, const PlacementRules& rules) {
   if (node.is(ops::gemm) && (node.attrs.integer("transA") != 0 || node.attrs.real("alpha") != 1 ||
                              (node.input(2) != nullptr && node.attrs.real("beta") != 1)))
     return "it transposes its first operand, or scales its result";
+  if (rules.piece > 0 && !comes_in_pieces(node, rules.piece))
+    return fmt::format("the device multiplies codes of one group alone, {} channels at a time", rules.piece);
   if (rules.has_scale && !rules.has_scale(*x)) return fmt::format("the scale of {} is not known", x->label());
   return {};
 }

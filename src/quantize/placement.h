@@ -46,6 +46,8 @@ struct PlacementRules {
   std::function<bool(const Node&)> keeps_floats = {};
   /// Tensors whose scale is known; empty: all.
   std::function<bool(const Value&)> has_scale = {};
+  /// Products of one group alone, whose sums run over whole pieces of so many channels; 0: all.
+  int64_t piece = 0;
   /// Nothing but the operands of convolutions and matmuls: bytes go no further.
   bool products_alone = false;
 };

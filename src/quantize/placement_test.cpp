@@ -52,6 +52,23 @@ TEST(Placement, ProductsWithConstantWeightsReadBytes) {
   EXPECT_EQ(placement.weights[1].axis, 1);
 }
 
+TEST(Placement, ADeviceThatTakesWholePiecesLeavesOtherProducts) {
+  const Graph graph = read(R"((%x: f32[N,4,8,8], %y: f32[N,16,8,8]) {
+  %w = constant f32[6,4,1,1]!01
+  %c = Conv(%x, %w) CONV
+  %f = Flatten(%c) {axis=1}
+  %v = constant f32[384,5]!02
+  %m = MatMul(%f, %v)
+  %u = constant f32[16,1,1,1]!03
+  %d = Conv(%y, %u) {auto_pad="NOTSET", dilations=[1, 1], group=16, kernel_shape=[1, 1], pads=[0, 0, 0, 0], strides=[1, 1]}
+  return %m, %d
+})");
+  const Placement placement = place_quantization(graph, {.piece = 16});
+  EXPECT_EQ(placement.nodes, 1u);
+  ASSERT_EQ(placement.left.size(), 2u);
+  for (const UnquantizedNode& left : placement.left) EXPECT_THAT(left.reason, HasSubstr("16 channels at a time"));
+}
+
 TEST(Placement, WhatMovesElementsHasOneScaleOnBothSides) {
   const Graph graph = read(R"((%x: f32[N,4,8,8]) {
   %w = constant f32[4,4,1,1]!01

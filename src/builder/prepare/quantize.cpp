@@ -13,12 +13,18 @@
 namespace hone {
 namespace {
 
-void quantize(Graph& graph, const BuildOptions& options, const TensorScales& scales, const Logger& log) {
+constexpr int64_t kPiece =
+    16;  // channels of which a device without kernels for every network of bytes multiplies codes
+
+void quantize(Graph& graph, const BuildOptions& options, const DeviceInfo& device, const TensorScales& scales,
+              const Logger& log) {
   const auto keeps_floats = [&](const Node& node) {
     const std::string_view type = layer_type(options, node);
     return !type.empty() && type != "int8";
   };
-  const PlacementRules rules{keeps_floats, [&](const Value& value) { return scales.contains(value.name); }};
+  const PlacementRules rules{.keeps_floats = keeps_floats,
+                             .has_scale = [&](const Value& value) { return scales.contains(value.name); },
+                             .piece = device.byte_matmuls ? 0 : kPiece};
   fold_weights(graph);
   const Placement placement = place_quantization(graph, rules);
   for (const UnquantizedNode& left : placement.left)
@@ -96,7 +102,7 @@ TensorScales quantize_network(Graph& graph, const BuildOptions& options, const D
     log.warning("The network has quantised tensors of its own; the scales of the calibration are not used.");
   else if (!device.has_integers())
     log.warning("This device has no kernels for 8-bit integers; the network is computed in floating point.");
-  else quantize(graph, options, scales, log);
+  else quantize(graph, options, device, scales, log);
   return scales;
 }
 

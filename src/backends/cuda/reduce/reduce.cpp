@@ -139,7 +139,7 @@ GridLaunch launch_columns(const LoadContext& context, const Columns& columns, DT
 
 struct ReduceFamily {
   static constexpr std::string_view kName = "reduce";
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   using Params = NoParams;
   using Code = ReduceCode;
 

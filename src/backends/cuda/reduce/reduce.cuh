@@ -42,7 +42,7 @@ extern "C" __global__ void reduce_by_block(REDUCE_BY_PARAMETERS) {
 
 // x lies as [outer][count][inner]. LANES threads side by side take V elements each of the inner axis, the others of the block
 // (and of the cluster) every so manieth of the reduced one. Block z of a cluster finishes nothing unless z is 0.
-template <int SPLITS> static inline void reduce_columns(const T* x, T* y, int count, int inner, int lanes) {
+template <int SPLITS> static inline void reduce_part(const T* x, T* y, int count, int inner, int lanes) {
   await_operands();
   __shared__ Sum totals[256 * V];
   typedef Vector<T, V> Part;
@@ -93,10 +93,10 @@ template <int SPLITS> static inline void reduce_columns(const T* x, T* y, int co
 }
 
 extern "C" __global__ void __launch_bounds__(256) reduce_columns(REDUCE_COLUMNS_PARAMETERS) {
-  reduce_columns<1>(x, y, count, inner, lanes);
+  reduce_part<1>(x, y, count, inner, lanes);
 }
 #if CLUSTER
 extern "C" __global__ void __cluster_dims__(1, 1, 8) __launch_bounds__(256) reduce_columns_together(REDUCE_COLUMNS_PARAMETERS) {
-  reduce_columns<8>(x, y, count, inner, lanes);
+  reduce_part<8>(x, y, count, inner, lanes);
 }
 #endif
