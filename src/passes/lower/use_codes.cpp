@@ -78,7 +78,8 @@ class Codes {
     const std::vector<Node*> nodes = graph_.nodes();
     for (size_t i = 0; i < nodes.size(); ++i) order_[nodes[i]] = i;
     for (Node* node : nodes)
-      if (multiplies_codes(*node) && coding_of(node->input(0))) codes_of(node->input(0));
+      if (!node->inputs.empty() && node->input(0) != nullptr && coding_of(node->input(0)) && multiplies_codes(*node))
+        codes_of(node->input(0));
     for (const Node* node : nodes)
       if (node->is(ops::add)) code_residual(*node);
     for (Value* value : coded_) decode_for_readers(value);

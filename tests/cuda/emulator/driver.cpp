@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the place of the CUDA driver: one device of compute capability 8.0 (no clusters) whose memory is the host's and whose kernels
+// In the place of the CUDA driver: one device of compute capability 8.0 (no clusters; EMULATED_MAJOR says another one) whose memory is the host's and whose kernels
 // are the libraries that compiler.cpp makes. All streams are one: work is done at once, or written down while one is captured. What
 // is not here succeeds and does nothing (../stub_driver.c).
 #include <cuda.h>

@@ -67,11 +67,13 @@ struct PointwiseCode {
   }
 };
 
-/// What scalars are computed in: all operands decide, so that large integers stay exact.
-std::string_view compute_type(const PointwiseProgram& program, DType result) {
+/// What scalars are computed in: all operands decide, so that large integers stay exact, and whether a value in between is a float, as
+/// between codes.
+std::string_view compute_type(const PointwiseProgram& program, DType result, bool makes_floats) {
   const auto small = [](DType d) { return is_kernel_float(d) || d == DType::boolean || size_of(d) < 4; };
   const auto integral = [](DType d) { return is_integer(d) || d == DType::boolean; };
-  bool all_small = small(result), all_integral = integral(result), any_float = is_float(result);
+  bool all_small = small(result), all_integral = integral(result) && !makes_floats,
+       any_float = is_float(result) || makes_floats;
   for (const PointwiseProgram::Operand& operand : program.operands) {
     all_small &= small(operand.dtype);
     all_integral &= integral(operand.dtype);
@@ -165,8 +167,8 @@ PointwiseParameters parameters_of(const PointwiseProgram& program, const SymbolV
   return parameters;
 }
 
-std::string source_of(const PointwiseProgram& program, DType result, const Form& form) {
-  const std::string_view type = compute_type(program, result);
+std::string source_of(const PointwiseProgram& program, DType result, const Form& form, bool makes_floats) {
+  const std::string_view type = compute_type(program, result, makes_floats);
   std::string scalars, declarations, loads;
   for (size_t k = 0; k < program.operands.size(); ++k) {
     const std::string_view element = type_name(program.operands[k].dtype);
@@ -256,7 +258,9 @@ struct PointwiseFamily {
     ProgramResult result = program_of(problem);
     const DType type = problem.region.outputs()[0]->type.dtype;
     const Form form = form_of(problem, tactic, result.program, type);
-    std::string source = source_of(result.program, type, form);
+    const bool makes_floats = std::ranges::any_of(
+        problem.region.nodes(), [](const Node* node) { return is_float(node->output()->type.dtype); });
+    std::string source = source_of(result.program, type, form, makes_floats);
     return {{std::move(result.program), form.width}, std::move(source), std::move(result.constants)};
   }
 
