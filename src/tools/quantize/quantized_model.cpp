@@ -45,13 +45,15 @@ class Quantizer {
   Placement place(const Graph& graph, const NodeNames& kept) const {
     const bool needs_scales = !request_.cache.empty() || !result_.seen.empty();
     const PlacementRules rules{
-        [&](const Node& node) {
-          return keeps_floats(keeps_, node) || (!node.origin.empty() && kept.contains(node.origin.front()));
-        },
-        [&](const Value& value) {
-          return !needs_scales || known_.contains(value.name) || result_.seen.contains(value.name);
-        },
-        request_.mode == QuantizeMode::fp8};
+        .keeps_floats =
+            [&](const Node& node) {
+              return keeps_floats(keeps_, node) || (!node.origin.empty() && kept.contains(node.origin.front()));
+            },
+        .has_scale =
+            [&](const Value& value) {
+              return !needs_scales || known_.contains(value.name) || result_.seen.contains(value.name);
+            },
+        .products_alone = request_.mode == QuantizeMode::fp8};
     if (request_.mode == QuantizeMode::int4) return place_weights(graph, rules);
     Placement placement = place_quantization(graph, rules);
     if (request_.weights_only) placement.tensors.clear();
