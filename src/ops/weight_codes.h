@@ -11,6 +11,9 @@
 
 namespace hone {
 
+/// Codes along the inner axis that tensor cores read at once: products of other depths stay floats.
+inline constexpr int64_t kCodesAtOnce = 16;
+
 /// A weight of channel c is its code times scales[c].
 struct WeightCodes {
   std::vector<int8_t> codes;  // in the order of the weights

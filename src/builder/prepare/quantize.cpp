@@ -6,15 +6,13 @@
 #include "builder/prepare/layer_types.h"
 #include "builder/prepare/scales.h"
 #include "device/device.h"
+#include "ops/weight_codes.h"
 #include "quantize/fold_weights.h"
 #include "quantize/quantize_graph.h"
 #include "quantize/read_scales.h"
 
 namespace hone {
 namespace {
-
-constexpr int64_t kPiece =
-    16;  // channels of which a device without kernels for every network of bytes multiplies codes
 
 void quantize(Graph& graph, const BuildOptions& options, const DeviceInfo& device, const TensorScales& scales,
               const Logger& log) {
@@ -24,7 +22,7 @@ void quantize(Graph& graph, const BuildOptions& options, const DeviceInfo& devic
   };
   const PlacementRules rules{.keeps_floats = keeps_floats,
                              .has_scale = [&](const Value& value) { return scales.contains(value.name); },
-                             .piece = device.byte_matmuls ? 0 : kPiece};
+                             .piece = device.byte_matmuls ? 0 : kCodesAtOnce};
   fold_weights(graph);
   const Placement placement = place_quantization(graph, rules);
   for (const UnquantizedNode& left : placement.left)

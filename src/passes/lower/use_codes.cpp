@@ -16,7 +16,6 @@
 namespace hone::passes {
 namespace {
 
-constexpr int64_t kUnit = 16;  // codes that tensor cores read at once: products of other depths stay floats
 constexpr double kLowest = -128, kHighest = 127;
 
 bool is_constant_or_missing(const Value* value) { return value == nullptr || value->is_constant(); }
@@ -35,7 +34,7 @@ bool multiplies_codes(const Node& node) {
     return false;
   const Dims& weights = node.input(1)->constant->dims();
   const size_t channels = conv || node.attrs.integer("trans_w") != 0 ? 0 : 1;
-  return weights[1 - channels] % kUnit == 0 && weight_codes(*node.input(1)->constant, channels).has_value();
+  return weights[1 - channels] % kCodesAtOnce == 0 && weight_codes(*node.input(1)->constant, channels).has_value();
 }
 
 /// How floats that were rounded are codes.

@@ -104,16 +104,6 @@ Tensor taps_first(const Tensor& rows) {
   return write_floats(rows.dtype(), {taps, channels}, packed);
 }
 
-std::string window_text(const WindowAttrs& window) {
-  std::string text;
-  const char* names[] = {"H", "W"};
-  for (size_t i = 0; i < 2; ++i)
-    text +=
-        fmt::format("#define KERNEL_{0} {1}\n#define STRIDE_{0} {2}\n#define DILATION_{0} {3}\n#define PAD_{0} {4}\n",
-                    names[i], window.kernel[i], window.strides[i], window.dilations[i], window.pads[i]);
-  return text;
-}
-
 struct DepthwiseFamily {
   static constexpr std::string_view kName = "depthwise";
   static constexpr int kVersion = 5;

@@ -121,16 +121,6 @@ Tensor padded_rows(const ConvRegion& region) {
   return write_floats(weights.dtype(), {filters, row}, rows);
 }
 
-std::string window_text(const WindowAttrs& window) {
-  std::string text;
-  const char* names[] = {"H", "W"};
-  for (size_t i = 0; i < 2; ++i)
-    text +=
-        fmt::format("#define KERNEL_{0} {1}\n#define STRIDE_{0} {2}\n#define DILATION_{0} {3}\n#define PAD_{0} {4}\n",
-                    names[i], window.kernel[i], window.strides[i], window.dilations[i], window.pads[i]);
-  return text;
-}
-
 struct FewChannelsFamily {
   static constexpr std::string_view kName = "few_channels";
   static constexpr int kVersion = 1;

@@ -110,6 +110,16 @@ void append_bias(const std::vector<float>& bias, std::vector<Tensor>& constants)
     constants.push_back(Tensor::of<float>({static_cast<int64_t>(bias.size())}, std::span<const float>(bias)));
 }
 
+std::string window_text(const WindowAttrs& window) {
+  std::string text;
+  const char* names[] = {"H", "W"};
+  for (size_t i = 0; i < 2; ++i)
+    text +=
+        fmt::format("#define KERNEL_{0} {1}\n#define STRIDE_{0} {2}\n#define DILATION_{0} {3}\n#define PAD_{0} {4}\n",
+                    names[i], window.kernel[i], window.strides[i], window.dilations[i], window.pads[i]);
+  return text;
+}
+
 std::string activation_text(const Activation& activation) {
   return fmt::format("#define ACTIVATION {}\n#define ALPHA {}\n#define BETA {}\n", static_cast<int>(activation.kind),
                      real_text(activation.alpha), real_text(activation.beta));

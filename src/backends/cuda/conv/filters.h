@@ -42,6 +42,8 @@ Tensor filter_rows(const ConvRegion& region);
 Tensor filter_rows(const LinearRegion& region);
 /// The bias that an epilogue reads, where there is one.
 void append_bias(const std::vector<float>& bias, std::vector<Tensor>& constants);
+/// KERNEL, STRIDE, DILATION and PAD of each of two spatial axes, H and W.
+std::string window_text(const WindowAttrs& window);
 /// Step number `place` as an expression of `sum`, `residual` and `late_bias`, its numbers written by `number`; and the functions that
 /// formulas among steps are.
 std::string step_text(const EpilogueStep& step, size_t place, const NumberText& number);

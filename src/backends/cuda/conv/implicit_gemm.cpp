@@ -189,7 +189,7 @@ struct Anchors {
   bool coded() const { return static_cast<bool>(coding()); }
   DType floats() const { return node().output()->type.dtype; }
   /// Operands that are fetched at once: 16 bytes.
-  int64_t piece() const { return coded() ? 16 : 8; }
+  int64_t piece() const { return coded() ? kCodesAtOnce : 8; }
   const EpilogueCode& epilogue() const { return conv ? conv->code.epilogue : linears[0].code.epilogue; }
   bool patches() const { return conv && reads_patches(*conv); }
   int64_t matmuls() const { return conv ? 1 : static_cast<int64_t>(linears.size()); }
