@@ -88,14 +88,17 @@ std::string rewrite_assembly(const std::string& text) {
 }
 
 std::string launchers(const std::string& text) {
+  static const std::regex kCluster(R"(__cluster_dims__\s*\(([^()]*)\))");
   static const std::regex kKernel(R"(__global__[^{;]*?(\w+)\s*\((?=[^(){}]*\)\s*\{))");
   std::string result;
   for (std::sregex_iterator at(text.begin(), text.end(), kKernel), end; at != end; ++at) {
-    const std::string name = (*at)[1];
+    const std::string head = (*at)[0], name = (*at)[1];
+    std::smatch dims;
+    const std::string blocks = std::regex_search(head, dims, kCluster) ? dims[1].str() : "1, 1, 1";
     result += "extern \"C\" void emulate_" + name +
               "(const unsigned* shape, void** arguments, std::function<void()>& ready) { ready = "
               "emulated::launch(generated::" +
-              name + ", shape, arguments); }\n";
+              name + ", shape, arguments, uint3{" + blocks + "}); }\n";
   }
   return result;
 }
@@ -104,7 +107,7 @@ std::string host_text(const std::string& preprocessed) {
   static const std::regex kShared(R"(extern\s+__shared__\s+(\w+)\s+(\w+)\[\];)");
   static const std::regex kAligned(R"(__shared__\s+(alignas\([^)]*\)))");
   std::string sized =
-      std::regex_replace(preprocessed, kShared, "$1* const $2 = reinterpret_cast<$1*>(emulated::dynamic_shared);");
+      std::regex_replace(preprocessed, kShared, "$1* const $2 = reinterpret_cast<$1*>(emulated::own_shared());");
   sized = std::regex_replace(sized, kAligned, "$1 __shared__");
   return "#include \"" EMULATED_HEADER "\"\nnamespace generated {\n" + rewrite_assembly(sized) + "\n}\n" +
          launchers(preprocessed);

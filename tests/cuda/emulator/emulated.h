@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands before CUDA source text that is compiled as C++ of the host: a block's threads are contexts that run in turns until
-// each waits for others, at a barrier of the block or at an instruction of its warp. Shared memory is static. The text's inline
+// What stands before CUDA source text that is compiled as C++ of the host: the threads of a cluster's blocks are contexts that run in turns until
+// each waits for others, at a barrier or at an instruction of its warp. Shared memory is static: what has no size in the text is each
+// block's own, the rest that of all blocks of a cluster. The text's inline
 // assembly has become calls of emulated::ptx (compiler.cpp), whose instructions stand in ptx.h.
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <tuple>
@@ -19,6 +21,7 @@
 #define __global__
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 
 struct uint3 {
   unsigned x, y, z;
@@ -43,7 +46,7 @@ static uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emulated {
 
-constexpr unsigned kMostThreads = 1024, kLanes = 32;
+constexpr unsigned kMostThreads = 1024, kMostBlocks = 8, kLanes = 32, kGroup = 128;
 constexpr size_t kStackBytes = 128 << 10, kMostShared = 228 << 10, kSlotBytes = 64;
 
 /// 16 bytes and fewer on their way to shared memory: they arrive when the thread waits for their group, not before.
@@ -57,7 +60,7 @@ struct Copy {
   }
 };
 
-enum class State { ready, at_block, at_warp, done };
+enum class State { ready, at_warp, at_group, at_block, at_cluster, at_turn, done };
 struct Thread {
   ucontext_t context;
   State state = State::done;
@@ -66,12 +69,18 @@ struct Thread {
   std::vector<std::vector<Copy>> groups{1};  // the last one is still open
 };
 
-alignas(128) static char dynamic_shared[kMostShared];
-static Thread threads[kMostThreads];
+alignas(1024) static char dynamic_shared[kMostBlocks][kMostShared];
+static Thread threads[kMostBlocks * kMostThreads];  // of a block behind those of the one before
 static unsigned current = 0;
+static uint3 cluster = {1, 1, 1}, first_block;
+static std::deque<std::function<void()>> late;  // what arrives when nothing else is left to do
+static bool turned = false;                     // whether some barrier has, since threads that wait for one were last asked
 static ucontext_t scheduler;
 static const std::function<void()>* body;
-alignas(16) static char slots[2][kMostThreads][kSlotBytes];  // of a warp's instruction and of the one before
+alignas(16) static char slots[2][kMostBlocks * kMostThreads][kSlotBytes];  // of a warp's instruction and of the one before
+
+inline unsigned own_block() { return current / kMostThreads; }
+inline char* own_shared() { return dynamic_shared[own_block()]; }
 
 [[noreturn]] inline void fail(const char* what) {
   fprintf(stderr, "emulated kernel, block %u %u %u, thread %u: %s\n", blockIdx.x, blockIdx.y, blockIdx.z, current,
@@ -115,24 +124,63 @@ inline bool release(unsigned first, unsigned last, State state) {
 }
 
 inline void run_warp(unsigned first, unsigned last) {
+  const unsigned block = first / kMostThreads;
+  blockIdx = {first_block.x + block % cluster.x, first_block.y + block / cluster.x % cluster.y,
+              first_block.z + block / cluster.x / cluster.y};
   do {
     for (current = first; current < last; ++current) {
       if (threads[current].state != State::ready) continue;
-      threadIdx = {current, 0, 0};
+      threadIdx = {current % kMostThreads, 0, 0};
       swapcontext(&scheduler, &threads[current].context);
     }
   } while (release(first, last, State::at_warp));
 }
 
-inline void run_block() {
-  const unsigned count = blockDim.x;
-  for (unsigned i = 0; i < count; ++i) start(i);
-  do {
-    for (unsigned first = 0; first < count; first += kLanes)
-      run_warp(first, first + kLanes < count ? first + kLanes : count);
-  } while (release(0, count, State::at_block));
-  for (current = 0; current < count; ++current)
-    if (threads[current].state != State::done) fail("waits for threads that wait elsewhere");
+/// A cluster's blocks as ranges of threads.
+template <typename Apply>
+void for_blocks(Apply apply) {
+  for (unsigned block = 0; block < cluster.x * cluster.y * cluster.z; ++block)
+    apply(block * kMostThreads, block * kMostThreads + blockDim.x);
+}
+template <typename Apply>
+void for_parts(unsigned first, unsigned last, unsigned size, Apply apply) {
+  for (; first < last; first += size) apply(first, first + size < last ? first + size : last);
+}
+
+/// Lets those go on that wait for nobody any more; then, what was asked for of memory arrives.
+inline bool release_all() {
+  bool any = false, whole = true;
+  for_blocks([&](unsigned first, unsigned last) {
+    any |= release(first, last, State::at_block);
+    for_parts(first, last, kGroup, [&](unsigned from, unsigned to) { any |= release(from, to, State::at_group); });
+    for (unsigned i = first; i < last; ++i)
+      whole &= threads[i].state == State::at_cluster || threads[i].state == State::done;
+  });
+  for_blocks([&](unsigned first, unsigned last) {
+    for (unsigned i = first; i < last; ++i) {
+      const bool goes_on = (whole && threads[i].state == State::at_cluster) ||
+                           (turned && threads[i].state == State::at_turn);
+      if (goes_on) threads[i].state = State::ready;
+      any |= goes_on;
+    }
+  });
+  turned = false;
+  if (any || late.empty()) return any;
+  late.front()();
+  late.pop_front();
+  return true;
+}
+
+inline void run_cluster() {
+  for_blocks([](unsigned first, unsigned last) {
+    for (unsigned i = first; i < last; ++i) start(i);
+  });
+  do for_blocks([](unsigned first, unsigned last) { for_parts(first, last, kLanes, run_warp); });
+  while (release_all());
+  for_blocks([](unsigned first, unsigned last) {
+    for (current = first; current < last; ++current)
+      if (threads[current].state != State::done) fail("waits for threads that wait elsewhere");
+  });
 }
 
 template <typename... P>
@@ -144,19 +192,23 @@ std::function<void()> bind(void (*kernel)(P...), void** arguments) {
   (std::index_sequence_for<P...>{});
 }
 
-/// `shape`: blocks along three axes, threads, bytes of shared memory. What it gives runs the kernel, at any time.
+/// `shape`: blocks along three axes, threads, bytes of shared memory; `blocks` make a cluster. What it gives runs the kernel, at any time.
 template <typename Kernel>
-std::function<void()> launch(Kernel kernel, const unsigned* shape, void** arguments) {
+std::function<void()> launch(Kernel kernel, const unsigned* shape, void** arguments, uint3 blocks) {
   if (shape[3] > kMostThreads || shape[4] > kMostShared) fail("the block is too large");
-  return [call = bind(kernel, arguments), grid = uint3{shape[0], shape[1], shape[2]}, block = shape[3]] {
+  if (blocks.x * blocks.y * blocks.z > kMostBlocks) fail("the cluster is too large");
+  if (shape[0] % blocks.x != 0 || shape[1] % blocks.y != 0 || shape[2] % blocks.z != 0) fail("no whole clusters");
+  return [call = bind(kernel, arguments), grid = uint3{shape[0], shape[1], shape[2]}, block = shape[3], blocks] {
     body = &call;
     gridDim = grid;
     blockDim = {block, 1, 1};
-    for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z)
-      for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
-        for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
-          memset(dynamic_shared, 0x7e, kMostShared);
-          run_block();
+    cluster = blocks;
+    for (unsigned z = 0; z < grid.z; z += blocks.z)
+      for (unsigned y = 0; y < grid.y; y += blocks.y)
+        for (unsigned x = 0; x < grid.x; x += blocks.x) {
+          first_block = {x, y, z};
+          memset(dynamic_shared, 0x7e, blocks.x * blocks.y * blocks.z * kMostShared);
+          run_cluster();
         }
   };
 }
@@ -172,7 +224,7 @@ struct Shown {
 template <typename T>
 Shown<T> show(const T& value) {
   static_assert(sizeof(T) <= kSlotBytes);
-  char(&side)[kMostThreads][kSlotBytes] = slots[threads[current].exchanges++ % 2];
+  char(&side)[kMostBlocks * kMostThreads][kSlotBytes] = slots[threads[current].exchanges++ % 2];
   memcpy(side[current], &value, sizeof value);
   wait(State::at_warp);
   return {side[current / kLanes * kLanes]};
@@ -182,11 +234,11 @@ Shown<T> show(const T& value) {
 
 inline void __syncthreads() { emulated::wait(emulated::State::at_block); }
 inline int __syncthreads_or(int vote) {
-  static int votes[emulated::kMostThreads];
-  votes[emulated::current] = vote;
+  static int votes[emulated::kMostBlocks][emulated::kMostThreads];
+  votes[emulated::own_block()][threadIdx.x] = vote;
   __syncthreads();
   int any = 0;
-  for (unsigned i = 0; i < blockDim.x; ++i) any |= votes[i];
+  for (unsigned i = 0; i < blockDim.x; ++i) any |= votes[emulated::own_block()][i];
   __syncthreads();
   return any;
 }
@@ -222,7 +274,7 @@ T atomicOr(T* at, T value) {
 }
 
 inline size_t __cvta_generic_to_shared(const void* at) {
-  return static_cast<size_t>(static_cast<const char*>(at) - emulated::dynamic_shared);
+  return static_cast<size_t>(static_cast<const char*>(at) - emulated::own_shared());
 }
 template <typename To, typename From>
 To emulated_bits(From from) {

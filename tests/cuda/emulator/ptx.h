@@ -14,7 +14,12 @@ struct Operand {
   T& as() const {
     return *static_cast<T*>(at != nullptr ? at : const_cast<unsigned long long*>(&value));
   }
-  char* shared() const { return dynamic_shared + as<int>(); }
+  /// In this block's shared memory, or where mapa() said of another one's.
+  char* shared() const {
+    const unsigned place = as<unsigned>(), block = place >> kBlockShift;
+    return dynamic_shared[block == 0 ? own_block() : block - 1] + (place & (1u << kBlockShift) - 1);
+  }
+  static constexpr unsigned kBlockShift = 18;
 };
 template <typename T>
 Operand out(T& variable) {
@@ -77,7 +82,7 @@ template <typename T>
 T element_of(unsigned long long matrix, unsigned row, unsigned k) {
   const unsigned first = (matrix & 0x3fff) << 4, group = (matrix >> 32 & 0x3fff) << 4;
   const unsigned at = first + row / 8 * group + row % 8 * 128 + k * sizeof(T);
-  return *reinterpret_cast<const T*>(dynamic_shared + (at ^ (at >> 7 & 7) << 4));
+  return *reinterpret_cast<const T*>(own_shared() + (at ^ (at >> 7 & 7) << 4));
 }
 
 /// 64 rows of A by kColumns of B, 32 bytes of each, by four warps. Both have arrived: they are read at once.
@@ -119,6 +124,71 @@ inline void await_copies(size_t left) {
   auto& groups = threads[current].groups;
   for (; groups.size() > left + 1; groups.erase(groups.begin()))
     for (const Copy& copy : groups.front()) copy.arrive();
+}
+
+/// A barrier in shared memory: it turns when `expected` have arrived and no bytes are on their way.
+struct Barrier {
+  unsigned short phase : 1, expected : 15;
+  short pending;
+  int bytes;
+  void settle() {
+    if (pending != 0 || bytes != 0) return;
+    phase ^= 1, pending = static_cast<short>(expected), turned = true;
+  }
+  void arrive() {
+    if (pending == 0) fail("more arrive at a barrier than it was told of");
+    --pending;
+    settle();
+  }
+};
+static_assert(sizeof(Barrier) == 8);
+inline Barrier& barrier_at(const Operand& operand) { return *reinterpret_cast<Barrier*>(operand.shared()); }
+
+inline void init_barrier(const Operand* operands) {
+  const int count = operands[1].as<int>();
+  barrier_at(operands[0]) = {0, static_cast<unsigned short>(count), static_cast<short>(count), 0};
+}
+inline void arrive_at(const Operand* operands) { barrier_at(operands[0]).arrive(); }
+inline void announce_bytes(const Operand* operands) {
+  barrier_at(operands[0]).bytes += operands[1].as<int>();
+  barrier_at(operands[0]).arrive();
+}
+inline void arrive_when_fetched(const Operand* operands) {
+  auto& groups = threads[current].groups;
+  std::vector<Copy> copies;
+  for (const auto& group : groups) copies.insert(copies.end(), group.begin(), group.end());
+  groups.assign(1, {});
+  late.push_back([copies = std::move(copies), barrier = &barrier_at(operands[0])] {
+    for (const Copy& copy : copies) copy.arrive();
+    barrier->arrive();
+  });
+}
+inline void try_turn(const Operand* operands) {
+  const Barrier& barrier = barrier_at(operands[1]);
+  const unsigned phase = operands[2].as<unsigned>();
+  if (barrier.phase == phase) wait(State::at_turn);
+  operands[0].as<unsigned>() = barrier.phase != phase;
+}
+/// To the same place in each of `blocks`, and told at the same barrier there.
+inline void copy_for_blocks(const Operand* operands, unsigned blocks) {
+  const auto place = static_cast<size_t>(operands[0].shared() - own_shared()),
+             barrier = static_cast<size_t>(operands[3].shared() - own_shared());
+  const auto* from = operands[1].as<const char*>();
+  const int bytes = operands[2].as<int>();
+  if (place % 16 != 0 || reinterpret_cast<size_t>(from) % 16 != 0 || bytes % 16 != 0) fail("a copy of odd bytes");
+  for (unsigned block = 0; block < kMostBlocks; ++block)
+    if ((blocks >> block & 1) != 0)
+      late.push_back([=] {
+        memcpy(dynamic_shared[block] + place, from, static_cast<size_t>(bytes));
+        auto& told = *reinterpret_cast<Barrier*>(dynamic_shared[block] + barrier);
+        told.bytes -= bytes;
+        told.settle();
+      });
+}
+template <unsigned kFloats>
+void load_of_block(const Operand* operands) {
+  for (unsigned i = 0; i < kFloats; ++i)
+    operands[i].as<float>() = reinterpret_cast<const float*>(operands[kFloats].shared())[i];
 }
 
 /// Two elements a register, of two or three operands.
@@ -167,11 +237,34 @@ constexpr Instruction kInstructions[] = {
     {"fma.rn.bf16x2 ", by_halves<Bf16, 3, [](float a, float b, float c) { return a * b + c; }>},
     {"prefetch.", [](const Operand*) {}},
     {"griddepcontrol.", [](const Operand*) {}},
-    {"fence.proxy.async.", [](const Operand*) {}},
+    {"fence.", [](const Operand*) {}},
+    {"setmaxnreg.", [](const Operand*) {}},
+    {"mbarrier.init.", init_barrier},
+    {"mbarrier.arrive.expect_tx.", announce_bytes},
+    {"mbarrier.arrive.", arrive_at},
+    {"cp.async.mbarrier.arrive.noinc.", arrive_when_fetched},
+    {"{.reg .pred turned; mbarrier.try_wait.parity.", try_turn},
+    {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [",
+     [](const Operand* o) { copy_for_blocks(o, 1u << own_block()); }},
+    {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [",
+     [](const Operand* o) { copy_for_blocks(o, o[4].as<unsigned short>()); }},
+    {"mapa.shared::cluster.u32 ",
+     [](const Operand* o) {
+       o[0].as<unsigned>() = o[1].as<unsigned>() | (o[2].as<unsigned>() + 1) << Operand::kBlockShift;
+     }},
+    {"ld.shared::cluster.f32 ", load_of_block<1>},
+    {"ld.shared::cluster.v2.f32 ", load_of_block<2>},
+    {"st.shared.v4.b32 [%0], {%1, %1, %1, %1};",
+     [](const Operand* o) {
+       for (unsigned i = 0; i < 4; ++i) memcpy(o[0].shared() + 4 * i, &o[1].as<unsigned>(), 4);
+     }},
+    {"barrier.cluster.", [](const Operand*) { wait(State::at_cluster); }},
+    {"wgmma.wait_group.", [](const Operand*) { wait(State::at_group); }},  // four warps multiply as one
     {"wgmma.", [](const Operand*) {}},
     {"/* held */", [](const Operand*) {}},
     HONE_GROUPS(64),
     HONE_GROUPS(128),
+    HONE_GROUPS(192),
     HONE_GROUPS(256),
 };
 #undef HONE_MULTIPLY

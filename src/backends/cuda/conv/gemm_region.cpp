@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "backends/cuda/conv/gemm_region.h"
+
+#include <numeric>
+
+#include "backends/cuda/support/source_text.h"
+#include "ops/window.h"
+
+namespace hone::cuda {
+namespace {
+
+constexpr int64_t kMostCodes = 1 << 17;  // whose products add up to 32 bits at most
+
+/// Windows that lie side by side without padding (the patches of a vision transformer): a row of one is contiguous, channels
+/// last, so that the image is one of wider pixels. Few channels become enough this way.
+bool reads_patches(const ConvRegion& region) {
+  const WindowAttrs& window = region.window;
+  if (window.kernel.size() != 2) return false;
+  const int64_t channels = region.node().input(1)->constant->dims()[1], columns = window.kernel[1],
+                width = region.node().input(0)->type.shape[3].value();
+  return channels % 8 != 0 && channels * columns % 8 == 0 && window.strides[1] == columns && window.dilations[1] == 1 &&
+         window.pads[1] == 0 && window.pads[3] == 0 && width % columns == 0;
+}
+
+Filters filters_of(const ConvRegion& region) {
+  const int64_t channels = region.node().input(1)->constant->dims()[1];
+  const Dims& kernel = region.window.kernel;
+  if (reads_patches(region)) return {region.code.channels, kernel[0], channels * kernel[1]};
+  return {region.code.channels, elements(kernel), channels};
+}
+
+/// The weights' codes; nothing where they are none.
+std::optional<WeightCodes> codes_of(const Anchors& anchors) {
+  const size_t axis = anchors.conv || anchors.linears[0].transposed ? 0 : 1;
+  return weight_codes(*anchors.node().input(1)->constant, axis);
+}
+
+std::string reason_against(const ConvRegion& region) {
+  const size_t axes = region.window.kernel.size();
+  if (axes != 1 && axes != 2) return fmt::format("{} spatial axes", axes);
+  if (region.code.groups != 1) return "groups";
+  if (region.window.auto_pad != "NOTSET") return "padding depends on the size";
+  return {};
+}
+
+/// The filters of several matmuls, one after the other.
+Tensor joined_rows(const std::vector<LinearRegion>& linears) {
+  if (linears.size() == 1) return filter_rows(linears[0]);
+  std::vector<Tensor> parts;
+  for (const LinearRegion& linear : linears) parts.push_back(filter_rows(linear));
+  Dims dims = parts[0].dims();
+  dims[0] *= static_cast<int64_t>(parts.size());
+  TensorBuilder joined(parts[0].dtype(), dims);
+  std::byte* at = joined.bytes();
+  for (const Tensor& part : parts) {
+    std::memcpy(at, part.bytes().data(), part.bytes().size());
+    at += part.bytes().size();
+  }
+  return joined.finish();
+}
+
+/// [filter][tap][channel] of codes.
+Tensor code_rows(const Anchors& anchors, const WeightCodes& weights) {
+  const Filters filters = anchors.filters();
+  TensorBuilder rows(DType::i8, {filters.count, filters.taps, filters.channels});
+  const std::span<int8_t> to = rows.data<int8_t>();
+  const bool columns = !anchors.conv && !anchors.linears[0].transposed;  // [channel][filter] in the model
+  for (int64_t f = 0, at = 0; f < filters.count; ++f)
+    for (int64_t t = 0; t < filters.taps; ++t)
+      for (int64_t c = 0; c < filters.channels; ++c)
+        to[static_cast<size_t>(at++)] = weights.codes[static_cast<size_t>(
+            columns ? c * filters.count + f : (f * filters.channels + c) * filters.taps + t)];
+  return rows.finish();
+}
+
+/// Of each filter what its sums are multiplied by; behind them, what a zero point takes off.
+Tensor factors_of(const Anchors& anchors, const WeightCodes& weights, const Tensor& rows) {
+  const Decoding& coding = anchors.coding();
+  const auto filters = static_cast<size_t>(anchors.filters().count);
+  const std::span<const int8_t> codes = rows.data<int8_t>();
+  std::vector<float> factors(2 * filters);
+  for (size_t f = 0; f < filters; ++f) {
+    const std::span<const int8_t> row = codes.subspan(f * codes.size() / filters, codes.size() / filters);
+    factors[f] = coding.scale * weights.scales[f] * anchors.match().scale;
+    factors[filters + f] = -factors[f] * coding.zero * static_cast<float>(std::accumulate(row.begin(), row.end(), 0));
+  }
+  return Tensor::of<float>({2, anchors.filters().count}, std::span<const float>(factors));
+}
+
+}  // namespace
+
+Anchors::Anchors(const Graph& region)
+    : conv(read_conv_region(region, Roundings::codes)), linears(read_linear_regions(region, Roundings::codes)) {
+  if (conv && conv->transposed) conv.reset();
+}
+
+bool Anchors::patches() const { return conv && reads_patches(*conv); }
+
+Filters Anchors::filters() const { return conv ? filters_of(*conv) : Filters{linears[0].code.n, 1, linears[0].code.k}; }
+
+int64_t Anchors::pixels() const { return elements(node().output()->type.shape.values()) / filters().count; }
+
+std::string reason_against(const Problem& problem, const Anchors& anchors) {
+  const Node& node = anchors.node();
+  const DType dtype = node.input(0)->type.dtype;
+  const bool fits = dtype == DType::f16 || dtype == DType::bf16 || (anchors.coded() && dtype == DType::f32);
+  if (!fits) return fmt::format("input is {}", name_of(dtype));
+  if (std::string reason = reason_against_operands(problem.region, node); !reason.empty()) return reason;
+  if (node.output()->type.shape.elements() == Dim(0)) return "empty result";
+  if (anchors.conv)
+    if (std::string reason = reason_against(*anchors.conv); !reason.empty()) return reason;
+  // What is true at the opt sizes has to hold at all: the width decides whether patches fill it.
+  if (anchors.patches())
+    for (const Value* input : problem.symbolic.inputs())
+      if (input->type.shape.rank() == 4 && !input->type.shape[3].is_constant()) return "the width is not fixed";
+  if (const Filters filters = anchors.filters(); filters.channels % anchors.piece() != 0)
+    return fmt::format("{} channels", filters.channels);
+  if (!anchors.match()) return anchors.match().refusal;
+  if (!anchors.coded()) return {};
+  if (anchors.filters().taps * anchors.filters().channels > kMostCodes) return "sums beyond 32 bits";
+  return codes_of(anchors) ? "" : "codes, and weights that are none";
+}
+
+std::vector<Tensor> constants_for(const Anchors& anchors) {
+  std::vector<Tensor> constants;
+  const std::optional<WeightCodes> codes = anchors.coded() ? codes_of(anchors) : std::nullopt;
+  if (codes) constants.push_back(code_rows(anchors, *codes));
+  else constants.push_back(anchors.conv ? filter_rows(*anchors.conv) : joined_rows(anchors.linears));
+  std::vector<float> bias;
+  if (anchors.conv) bias = anchors.conv->bias();
+  for (const LinearRegion& linear : anchors.linears)
+    for (const float value : linear.bias()) bias.push_back(value);
+  append_bias(bias, constants);
+  if (codes) constants.push_back(factors_of(anchors, *codes, constants[0]));
+  return constants;
+}
+
+std::string window_text(const Anchors& anchors) {
+  Dims kernel{1, 1}, strides{1, 1}, dilations{1, 1}, pads{0, 0};
+  if (anchors.conv) {
+    const WindowAttrs& window = anchors.conv->window;
+    const size_t shift = 2 - window.kernel.size();
+    for (size_t i = 0; i < window.kernel.size(); ++i)
+      kernel[shift + i] = window.kernel[i], strides[shift + i] = window.strides[i],
+                     dilations[shift + i] = window.dilations[i], pads[shift + i] = window.pads[i];
+    if (anchors.patches()) kernel[1] = strides[1] = 1;
+  }
+  std::string text = fmt::format("#define TAPS {}\n#define TAPS_W {}\n", kernel[0] * kernel[1], kernel[1]);
+  const char* names[] = {"H", "W"};
+  for (size_t i = 0; i < 2; ++i)
+    text += fmt::format("#define STRIDE_{0} {1}\n#define DILATION_{0} {2}\n#define PAD_{0} {3}\n", names[i], strides[i],
+                        dilations[i], pads[i]);
+  return text;
+}
+
+std::string types_text(const Anchors& anchors) {
+  const std::string_view type = type_name(anchors.floats());
+  if (!anchors.coded())
+    return fmt::format("typedef {0} T;\n#define CODED 0\n#define HAS_ZERO 0\n#define MMA_TYPE \"{0}\"\n", type);
+  return fmt::format("typedef signed char T;\n#define CODED 1\n#define HAS_ZERO {:d}\n", anchors.coding().zero != 0);
+}
+
+bool has_warp_groups(const std::vector<std::string>& architectures) {
+  return std::ranges::all_of(architectures, [](const std::string& name) { return name == "sm_90"; });
+}
+
+std::string group_text(int64_t columns, const Anchors& anchors) {
+  const bool coded = anchors.coded();
+  const std::string_view type = type_name(anchors.floats());
+  const int64_t sums = columns / 2;
+  std::string list, operands;
+  for (int64_t i = 0; i < sums; ++i) {
+    list += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
+    operands += fmt::format("{}\"+{}\"(c[{}][{}])", i == 0 ? "" : ", ", coded ? 'r' : 'f', i / 4, i % 4);
+  }
+  const std::string types = coded ? "k32.s32.s8.s8" : fmt::format("k16.f32.{0}.{0}", type);
+  const std::string name = fmt::format("adds_{}_{}", coded ? "s8" : type, columns);
+  return fmt::format(
+      "static inline void multiply_group(Sum (*c)[4], unsigned long long a, unsigned long long b) {{\n  asm volatile("
+      "\"{{.reg .pred {0}; setp.ne.b32 {0}, %{1}, 0; wgmma.mma_async.sync.aligned.m64n{2}{3} {{{4}}}, %{5}, %{6}, "
+      "{0}{7};}}\""
+      " : {8} : \"l\"(a), \"l\"(b), \"r\"(1));\n}}\n",
+      name, sums + 2, columns, types, list, sums, sums + 1, coded ? "" : ", 1, 1, 0, 0", operands);
+}
+
+Images images_of(bool images, int64_t pixel, const Dims& in, const Dims& out, int64_t filters) {
+  HONE_CHECK(!in.empty() && !out.empty() && (!images || in.back() % pixel == 0),
+             "a convolution in the plan reads patches of {}", pixel);
+  Images sizes{.pixels = static_cast<int32_t>(elements(out) / filters)};
+  if (!images) return sizes;
+  sizes.in_w = static_cast<int32_t>(in.back() / pixel);
+  sizes.out_w = static_cast<int32_t>(out.back());
+  if (in.size() == 4) sizes.in_h = static_cast<int32_t>(in[2]), sizes.out_h = static_cast<int32_t>(out[2]);
+  return sizes;
+}
+
+FinishParameters finish_parameters(const EpilogueCode& epilogue, bool coded, const LoadContext& context, int64_t filters,
+                                   const std::vector<double>& numbers) {
+  const auto matmuls = static_cast<int64_t>(context.shapes.outputs.size());
+  HONE_CHECK(matmuls > 0 && matmuls <= kMostMatmuls && filters % matmuls == 0,
+             "a matmul in the plan makes {} results of {} filters", matmuls, filters);
+  for (const ConcreteType& result : context.shapes.outputs)
+    HONE_CHECK(result.dims == context.shapes.outputs[0].dims && result.dtype == context.shapes.outputs[0].dtype,
+               "matmuls in the plan differ");
+  const Place factors{coded ? PlaceKind::constant : PlaceKind::none, epilogue.bias ? 2 : 1};
+  HONE_CHECK(!coded || elements(context.dims_of(factors)) == 2 * filters,
+             "a matmul in the plan has no factors of {} filters", filters);
+  FinishParameters finish{.epilogue = epilogue_reads(epilogue, context, filters, numbers),
+                          .factors = factors.pointer(),
+                          .y = {}};
+  for (int64_t i = 0; i < matmuls; ++i) finish.y[static_cast<size_t>(i)] = output(i);
+  return finish;
+}
+
+}  // namespace hone::cuda

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products on Hopper whose blocks stay: what implicit_gemm multiplies, where there is enough of it for every processor. Weights are laid out
+// for the tile that the tuner chooses, so that a step's come as one copy for all blocks of a cluster.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "backends/cuda/conv/gemm_region.h"
+#include "backends/cuda/family.h"
+#include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/source_text.h"
+#include "base/checked.h"
+
+namespace hone::cuda {
+namespace {
+
+constexpr size_t kOffers = 6;
+constexpr int64_t kRowBytes = 128, kMostTaps = 64, kMostStages = 8, kMostKept = 4;
+constexpr int64_t kSharedBytes = 227 << 10, kReserved = (8 * 16 * kRowBytes) + 1024 + 256;  // results, alignment, barriers
+constexpr int64_t kThreads = 384;
+
+/// What a block computes at a time: by two groups of four warps the same tile, or by each its own, of `parts` times 64 rows for a group.
+struct PersistentTile {
+  int64_t groups, parts, n;
+  int64_t m() const { return groups * parts * 64; }
+};
+constexpr std::array kTiles{PersistentTile{2, 1, 256}, PersistentTile{2, 1, 192}, PersistentTile{2, 1, 128},
+                            PersistentTile{2, 1, 64},  PersistentTile{2, 2, 128}, PersistentTile{1, 2, 128},
+                            PersistentTile{1, 2, 64},  PersistentTile{1, 1, 256}, PersistentTile{1, 1, 128},
+                            PersistentTile{1, 1, 64}};
+constexpr int64_t kClusters[] = {1, 2};
+
+struct PersistentParameters {
+  static constexpr std::string_view kKernel = "persistent_gemm";
+  Reads x, weights;
+  FinishParameters finish;
+  Images images;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("weights", self.weights, "T");
+    FinishParameters::fields(self.finish, visit);
+    visit("images", self.images);
+  }
+};
+
+struct PersistentTactic {
+  int64_t tile = 0, cluster = 1;  // of kTiles; blocks that share their weights' way
+  static void fields(auto& self, auto& visit) {
+    visit("tile", self.tile, 0, static_cast<int64_t>(kTiles.size()) - 1);
+    visit("cluster", self.cluster, 1, kClusters[std::size(kClusters) - 1]);
+  }
+};
+
+struct PersistentCode {
+  int64_t x = 0, filters = 1;  // of all matmuls
+  bool images = false;
+  int64_t pixel = 1;  // of the image that the kernel takes for one
+  PersistentTactic choice;
+  int64_t shared = 0;  // bytes
+  bool coded = false;  // operand and weights are codes
+  EpilogueCode epilogue;
+  std::vector<double> numbers = {};
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, 0, kMostOperands - 1);
+    visit("filters", self.filters, 1, kMostSize);
+    visit("images", self.images);
+    visit("pixel", self.pixel, 1, kMostSize);
+    PersistentTactic::fields(self.choice, visit);
+    visit("shared", self.shared, 0, kSharedBytes);
+    visit("coded", self.coded);
+    EpilogueCode::fields(self.epilogue, visit);
+    visit("numbers", self.numbers, StepNumbers::kMost);
+  }
+};
+
+/// How shared memory is divided.
+struct Division {
+  int64_t stages = 0, kept = 1, bytes = 0;
+};
+
+int64_t size_of_codes_or(DType floats, bool codes) { return codes ? 1 : static_cast<int64_t>(size_of(floats)); }
+
+/// As many stages as there is room for, behind two tiles of what is added, or else one; few stages where it does not fit.
+Division division_of(const PersistentTile& tile, const Anchors& anchors) {
+  const bool residual = anchors.epilogue().residual >= 0;
+  const int64_t stage = (tile.m() + tile.n) * kRowBytes;
+  const int64_t added = residual ? tile.m() * tile.n * size_of_codes_or(anchors.floats(), static_cast<bool>(anchors.match().residual_codes)) : 0;
+  Division best;
+  for (int64_t kept = residual ? kMostKept : 1; kept >= 1; --kept) {
+    const int64_t room = kSharedBytes - kReserved - kept * added, stages = std::min(room / stage, kMostStages);
+    if (stages >= 4 || stages > best.stages) best = {stages, kept, stages * stage + kept * added + kReserved};
+    if (stages >= 4) break;
+  }
+  return best;
+}
+
+std::string reason_against_tiles(const Anchors& anchors) {
+  const Filters filters = anchors.filters();
+  const RegionMatch& match = anchors.match();
+  const int64_t result = size_of_codes_or(anchors.floats(), match.encodes);
+  const int64_t added = size_of_codes_or(anchors.floats(), static_cast<bool>(match.residual_codes));
+  if (filters.taps > kMostTaps) return fmt::format("windows of {}", filters.taps);
+  if (anchors.matmuls() > kMostMatmuls) return fmt::format("{} matmuls", anchors.matmuls());
+  if (filters.count * std::min(result, added) % 16 != 0) return fmt::format("rows of {} results", filters.count);
+  return anchors.epilogue().residual >= 0 && anchors.matmuls() > 1 ? "several matmuls, and a sum" : "";
+}
+
+/// Whether a pixel's operands are a row of the input.
+bool is_plain(const Anchors& anchors) {
+  if (!anchors.conv) return true;
+  const auto all = [](const Dims& values, int64_t value) {
+    return std::ranges::all_of(values, [value](int64_t at) { return at == value; });
+  };
+  const WindowAttrs& window = anchors.conv->window;
+  return !anchors.patches() && all(window.kernel, 1) && all(window.strides, 1) && all(window.pads, 0);
+}
+
+struct Choice {
+  PersistentTactic tactic;
+  double cost;
+};
+
+/// Microseconds, roughly, on an H100 or H200: what a block multiplies, what it waits for from the second-level cache, and its ends.
+double cost_of(const PersistentTile& tile, int64_t cluster, int64_t pixels, int64_t filters, int64_t steps, int64_t processors) {
+  const int64_t tiles = round_up(blocks_of(pixels, tile.m()), cluster) * blocks_of(filters, tile.n);
+  const int64_t at_once = std::max<int64_t>(processors, 1) * (tile.groups == 1 ? 2 : 1);
+  const auto rounds = static_cast<double>(blocks_of(tiles, at_once) * (tile.groups == 1 ? 2 : 1));
+  const double multiply = static_cast<double>(tile.m() * tile.n * 128) / 7.2e6;
+  const double fetch = static_cast<double>((tile.m() + tile.n / cluster) * kRowBytes) / 48e3;
+  const double end = static_cast<double>(tile.m() * tile.n) / 25e3 * (tile.groups == 1 ? 0.5 : 1.0);
+  return 3.0 + rounds * (static_cast<double>(steps) * std::max(multiply, fetch) + end);
+}
+
+/// The best few, most promising first. A tile's filters are of one of the matmuls.
+std::vector<PersistentTactic> choices(const Anchors& anchors, int64_t processors) {
+  const Filters filters = anchors.filters();
+  const int64_t count = filters.count * anchors.matmuls(), pixels = anchors.pixels();
+  const int64_t steps = blocks_of(filters.taps * filters.channels, 8 * anchors.piece());
+  std::vector<Choice> list;
+  for (size_t i = 0; i < kTiles.size(); ++i) {
+    const PersistentTile& tile = kTiles[i];
+    if (anchors.matmuls() > 1 && filters.count % tile.n != 0) continue;
+    if (division_of(tile, anchors).stages < 2) continue;
+    for (const int64_t cluster : kClusters) {
+      if (cluster > 1 && pixels <= tile.m()) continue;
+      list.push_back({{static_cast<int64_t>(i), cluster}, cost_of(tile, cluster, pixels, count, steps, processors)});
+    }
+  }
+  std::ranges::stable_sort(list, {}, &Choice::cost);
+  if (list.size() > kOffers) list.resize(kOffers);
+  std::vector<PersistentTactic> tactics;
+  for (const Choice& choice : list) tactics.push_back(choice.tactic);
+  return tactics;
+}
+
+/// Rows of filters as the kernel copies them: [tile][step][filter of the tile][128 bytes], pieces of 16 exchanged by the filter's number.
+Tensor tiled(const Tensor& rows, const PersistentTile& tile) {
+  constexpr int64_t kPiece = 16, kPieces = kRowBytes / kPiece;
+  const int64_t filters = rows.dims()[0], bytes = static_cast<int64_t>(rows.bytes().size()) / filters;
+  const int64_t tiles = blocks_of(filters, tile.n), steps = blocks_of(bytes, kRowBytes);
+  TensorBuilder laid(rows.dtype(), {tiles, steps, tile.n, kRowBytes / static_cast<int64_t>(size_of(rows.dtype()))});
+  std::memset(laid.bytes(), 0, static_cast<size_t>(tiles * steps * tile.n * kRowBytes));
+  for (int64_t filter = 0; filter < filters; ++filter)
+    for (int64_t at = 0; at < bytes; at += kPiece) {
+      const int64_t row = filter % tile.n, step = at / kRowBytes, piece = at % kRowBytes / kPiece ^ row % kPieces;
+      const int64_t to = ((filter / tile.n * steps + step) * tile.n + row) * kRowBytes + piece * kPiece;
+      std::memcpy(laid.bytes() + to, rows.bytes().data() + filter * bytes + at, kPiece);
+    }
+  return laid.finish();
+}
+
+struct PersistentGemmFamily {
+  static constexpr std::string_view kName = "persistent_gemm";
+  static constexpr int kVersion = 1;
+  using Params = PersistentTactic;
+  using Code = PersistentCode;
+
+  static void propose(const Problem& problem, Candidates& out) {
+    const Anchors anchors(problem.region);
+    if (!anchors.found() || !has_warp_groups(architectures_of(problem))) return;
+    std::string reason = reason_against(problem, anchors);
+    if (reason.empty()) reason = reason_against_tiles(anchors);
+    if (!reason.empty()) return out.refuse(kName, std::move(reason));
+    for (const PersistentTactic& choice : choices(anchors, problem.device.workers))
+      out.offer({"cuda", std::string(kName), write_fields(choice),
+                 std::vector<Layout>(problem.region.inputs().size(), anchors.layout()),
+                 std::vector<Layout>(problem.region.outputs().size(), anchors.layout())});
+  }
+
+  static Built<Code> generate(const Problem& problem, const std::string&, const Params& params, const Tactic&) {
+    const Anchors anchors(problem.region);
+    const Filters filters = anchors.filters();
+    const PersistentTile& tile = kTiles[static_cast<size_t>(params.tile)];
+    const Division division = division_of(tile, anchors);
+    Built<Code> built;
+    built.constants = constants_for(anchors);
+    built.constants[0] = tiled(built.constants[0], tile);
+    built.code = {.x = input_index(problem.region, undecoded(anchors.node().input(0))),
+                  .filters = filters.count * anchors.matmuls(),
+                  .images = anchors.conv.has_value(),
+                  .pixel = anchors.pixel(),
+                  .choice = params,
+                  .shared = division.bytes,
+                  .coded = anchors.coded(),
+                  .epilogue = anchors.epilogue(),
+                  .numbers = step_numbers(anchors.match())};
+    built.source = types_text(anchors) +
+                   fmt::format("typedef {} Sum;\n#define GROUPS {}\n#define PARTS {}\n#define BN {}\n#define STAGES {}\n"
+                               "#define KEPT {}\n#define CLUSTER {}\n#define PLAIN {:d}\n",
+                               anchors.coded() ? "int" : "float", tile.groups, tile.parts, tile.n, division.stages,
+                               division.kept, params.cluster, is_plain(anchors)) +
+                   group_text(tile.n, anchors) +
+                   fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
+                               built.code.filters, filters.count) +
+                   window_text(anchors) + declare<PersistentParameters>() +
+                   epilogue_text(anchors.match(), built.code.epilogue) + kernels::ends + kernels::persistent_gemm;
+    return built;
+  }
+
+  static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    const PersistentTile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
+    const FinishParameters finish = finish_parameters(code.epilogue, code.coded, context, code.filters, code.numbers);
+    const auto matmuls = static_cast<int64_t>(context.shapes.outputs.size());
+    const Images images = images_of(code.images, code.pixel, context.dims_of({PlaceKind::input, code.x}),
+                                    context.shapes.outputs[0].dims, code.filters / matmuls);
+    HONE_CHECK(!context.constants.empty() && context.constants[0].dims.front() == blocks_of(code.filters, tile.n),
+               "a matmul in the plan has no weights of {} filters", code.filters);
+    const int64_t cluster = code.choice.cluster;
+    const int64_t clusters = std::min(blocks_of(blocks_of(images.pixels, tile.m()), cluster) * blocks_of(code.filters, tile.n),
+                                      std::max<int64_t>(context.processors / cluster, 1));
+    const PersistentParameters parameters{.x = input(code.x), .weights = constant(0), .finish = finish, .images = images};
+    return single(context, launch_of(*context.module, parameters,
+                                     {{clusters * cluster}, kThreads, static_cast<unsigned>(code.shared)}));
+  }
+};
+
+}  // namespace
+
+const CudaTactic tactics::persistent_gemm = describe<PersistentGemmFamily>();
+
+}  // namespace hone::cuda

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The same product as implicit_gemm's, for Hopper: as many blocks as the GPU runs at once, each of which goes from tile to tile of the
+// result. Four of a block's warps fetch operands, as far ahead as there is room; two groups of four multiply (wgmma), both the same tile
+// (GROUPS 2) or each its own, so that one finishes its sums while the other multiplies. Nobody waits for the whole block.
+//
+// Operands pass through STAGES places in shared memory, rows of 128 bytes whose pieces of 16 are exchanged by the row's number, as the
+// instruction expects them. Weights lie in memory like that, a step of a tile behind the other: each comes as one copy, of which every block
+// of a CLUSTER asks for a part that all of them get. Images come piece by piece. What is added to the sums is fetched, too, KEPT tiles ahead.
+//
+// Before this stand T, Sum, CODED, HAS_ZERO and multiply_group(), written for BN columns; GROUPS, PARTS (of 64 rows, of a group's tile),
+// BN, STAGES, KEPT and CLUSTER; CHANNELS, FILTERS, ROW_FILTERS (FILTERS or a multiple of BN), PLAIN (a pixel's operands are a row of x),
+// TAPS (64 at most), TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the parameters, the epilogue's switches and finish(), ends.cuh.
+
+#define PIECE (16 / (int)sizeof(T))  // elements of 16 bytes
+#define BK (8 * PIECE)               // of a row
+#define DEPTH (TAPS * CHANNELS)
+#define STEPS ((DEPTH + BK - 1) / BK)
+#define BM (64 * PARTS * GROUPS)
+#define TILES_N ((FILTERS + BN - 1) / BN)
+#define BAND 8                       // clusters' tiles of one column that follow each other
+#define FETCHERS 128                 // threads
+#define FINISHERS 8                  // warps
+#define ROWS_AT_ONCE (FETCHERS / 8)
+#define ROWS (BM / ROWS_AT_ONCE)     // of which a thread fetches a piece per step
+#define ROW_BYTES 128
+#define ADDED_PIECES (BN * (int)sizeof(Added) / 16)  // of a row of what is added
+
+// Where things lie in shared memory, from a multiple of 1024 bytes.
+#define A_AT 0
+#define B_AT (A_AT + STAGES * BM * ROW_BYTES)
+#define ADDED_AT (B_AT + STAGES * BN * ROW_BYTES)
+#define ENDS_AT (ADDED_AT + (HAS_RESIDUAL ? KEPT * BM * ADDED_PIECES * 16 : 0))
+#define FULL_AT (ENDS_AT + FINISHERS * 16 * ROW_BYTES)
+#define EMPTY_AT (FULL_AT + STAGES * 8)
+#define ADDED_FULL_AT (EMPTY_AT + STAGES * 8)
+#define ADDED_EMPTY_AT (ADDED_FULL_AT + KEPT * 8)
+
+static inline void hold(int& sum) { asm volatile("/* held */" : "+r"(sum) : : "memory"); }
+static inline void hold(float& sum) { asm volatile("/* held */" : "+f"(sum) : : "memory"); }
+// Shared memory as multiply_group() is told of it: rows of 128 bytes, eight by eight.
+static inline unsigned long long matrix_at(unsigned place) {
+  return (place & 0x3ffff) >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+// Where a piece of a row of so many lies.
+static inline unsigned place_of(int row, int piece, int pieces) {
+  return (row * pieces + (piece ^ row % (pieces < 8 ? pieces : 8))) * 16;
+}
+
+// A barrier in shared memory turns when so many have arrived and all bytes that were announced are there.
+static inline void init_barrier(unsigned barrier, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(count) : "memory");
+}
+static inline void arrive(unsigned barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
+}
+static inline void announce(unsigned barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(bytes) : "memory");
+}
+// Arrives when all that this thread fetched has.
+static inline void arrive_when_fetched(unsigned barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" : : "r"(barrier) : "memory");
+}
+static inline bool has_turned(unsigned barrier, unsigned turn) {
+  unsigned turned;
+  asm volatile("{.reg .pred turned; mbarrier.try_wait.parity.shared::cta.b64 turned, [%1], %2; selp.u32 %0, 1, 0, turned;}" : "=r"(turned) : "r"(barrier), "r"(turn & 1) : "memory");
+  return turned != 0;
+}
+// Waits for turn number `turn`, from 0; -1 was before the first.
+static inline void await_turn(unsigned barrier, unsigned turn) {
+  while (!has_turned(barrier, turn)) {}
+}
+#if CLUSTER > 1
+static inline void arrive_in_block(unsigned barrier, unsigned rank) {
+  unsigned there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(barrier), "r"(rank));
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" : : "r"(there) : "memory");
+}
+// Bytes on their way to the same place of all blocks of the cluster, each of which hears of them at its own barrier.
+static inline void fetch_for_all(unsigned to, const void* from, int bytes, unsigned barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" : : "r"(to), "l"(from), "r"(bytes), "r"(barrier), "h"((unsigned short)((1 << CLUSTER) - 1)) : "memory");
+}
+#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
+#else
+static inline void fetch_for_all(unsigned to, const void* from, int bytes, unsigned barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" : : "r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
+}
+#define IN_CLUSTERS
+#endif
+// 16 bytes on their way to shared memory; zeros where there is nothing to read.
+static inline void fetch(unsigned to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(there ? 16 : 0));
+}
+
+// A block's tiles, one after the other. Blocks of a cluster have neighbouring ones of one column.
+struct Tiles {
+  int number, clusters, rows, first_pixel, first_filter;
+  Tiles(int pixels) : number(blockIdx.x / CLUSTER), clusters(gridDim.x / CLUSTER), rows((pixels + BM * CLUSTER - 1) / (BM * CLUSTER)) { find(); }
+  bool any() const { return number < rows * TILES_N; }
+  void next() {
+    number += clusters;
+    find();
+  }
+  void find() {
+    int row = number, column = 0;
+    if (TILES_N > 1) {
+      const int band = number / (BAND * TILES_N) * BAND, in_band = number % (BAND * TILES_N), height = max(min(BAND, rows - band), 1);
+      row = band + in_band % height;
+      column = in_band / height;
+    }
+    first_pixel = (row * CLUSTER + (int)(blockIdx.x % CLUSTER)) * BM;
+    first_filter = column * BN;
+  }
+};
+
+#if TAPS > 32
+typedef unsigned long long Taps;
+#else
+typedef unsigned Taps;
+#endif
+// A tile's rows of the images, of which a thread fetches the same piece of each.
+struct Rows {
+  int first[ROWS];    // where a window's first tap lies, in pixels
+  Taps inside[ROWS];  // which taps lie inside the image
+  Rows(int first_pixel, const Images& images) {
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+      const int pixel = first_pixel + (int)threadIdx.x / 8 + i * ROWS_AT_ONCE;
+#if PLAIN
+      first[i] = pixel;
+      inside[i] = pixel < images.pixels;
+#else
+      const int in_image = pixel % (images.out_h * images.out_w);
+      const int top = in_image / images.out_w * STRIDE_H - PAD_H, left = in_image % images.out_w * STRIDE_W - PAD_W;
+      first[i] = (pixel / (images.out_h * images.out_w) * images.in_h + top) * images.in_w + left;
+      inside[i] = 0;
+#pragma unroll
+      for (int tap = 0; tap < TAPS; ++tap) {
+        const int h = top + tap / TAPS_W * DILATION_H, w = left + tap % TAPS_W * DILATION_W;
+        const bool there = pixel < images.pixels && h >= 0 && h < images.in_h && w >= 0 && w < images.in_w;
+        inside[i] |= (Taps)there << tap;
+      }
+#endif
+    }
+  }
+  void fetch_step(const T* x, const Images& images, unsigned around, int step, unsigned to) const {
+    const int row = threadIdx.x / 8, piece = threadIdx.x % 8, k = step * BK + piece * PIECE;
+    const int tap = TAPS == 1 ? 0 : k / CHANNELS, channel = TAPS == 1 ? k : k % CHANNELS;
+    const int ahead = tap / TAPS_W * DILATION_H * images.in_w + tap % TAPS_W * DILATION_W;
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+      const bool there = k < DEPTH && (inside[i] >> tap & 1) != 0;
+      const unsigned place = to + place_of(row + i * ROWS_AT_ONCE, piece, 8);
+      if (!HAS_ZERO || there) fetch(place, there ? x + (i64)(first[i] + ahead) * CHANNELS + channel : x, there);
+      else asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" : : "r"(place), "r"(around) : "memory");
+    }
+  }
+};
+
+static inline void fetch_added(const Added* residual, const Tiles& tile, int pixels, unsigned to) {
+  for (int i = threadIdx.x; i < BM * ADDED_PIECES; i += FETCHERS) {
+    const int row = i / ADDED_PIECES, piece = i % ADDED_PIECES;
+    const int pixel = tile.first_pixel + row, filter = tile.first_filter + piece * 16 / (int)sizeof(Added);
+    const bool there = pixel < pixels && filter < FILTERS;
+    fetch(to + place_of(row, piece, ADDED_PIECES), there ? residual + (i64)pixel * FILTERS + filter : residual, there);
+  }
+}
+
+// What four neighbouring sums of a thread become: two columns of a row, and of the eighth row behind it.
+struct Finisher {
+  const Ends& ends;
+  template <typename E> static Vector<E, 2>& pair_at(char* rows, int row, int column, int pieces) {
+    const int byte = column * (int)sizeof(E);
+    return *reinterpret_cast<Vector<E, 2>*>(rows + place_of(row, byte / 16, pieces) + byte % 16);
+  }
+  void finish_four(const Sum* sums, int filter, char* kept, int kept_row, int kept_column, char* to, int row, int column) const {
+    const bool there = FILTERS % BN == 0 || filter < FILTERS;
+    float factor[2], shift[2], late[2], other[4] = {}, whole[4];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      factor[i] = CODED && there ? ends.factors[filter + i] : 1.0f;
+      shift[i] = there ? (HAS_ZERO ? ends.factors[FILTERS + filter + i] : 0.0f) + (HAS_BIAS && !LATE_BIAS ? ends.bias[filter + i] : 0.0f) : 0.0f;
+      late[i] = LATE_BIAS && there ? ends.bias[filter + i] : 0.0f;
+    }
+    if (HAS_RESIDUAL) {
+      Vector<Added, 4> added;
+      *reinterpret_cast<Vector<Added, 2>*>(added.at) = pair_at<Added>(kept, kept_row, kept_column, ADDED_PIECES);
+      *reinterpret_cast<Vector<Added, 2>*>(added.at + 2) = pair_at<Added>(kept, kept_row + 8, kept_column, ADDED_PIECES);
+      added_vector(added, other, ends.numbers);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float sum = CODED ? (float)sums[i] * factor[i % 2] + shift[i % 2] : (float)sums[i] + shift[i % 2];
+      whole[i] = finish(sum, other[i], ends.numbers, late[i % 2]);
+    }
+    Vector<Result, 4> result;
+#if ENCODES
+    *reinterpret_cast<unsigned*>(result.at) = codes_of(whole[0], whole[1], whole[2], whole[3]);
+#else
+    store_floats<4>(whole, result.at);
+#endif
+    pair_at<Result>(to, row, column, 8) = *reinterpret_cast<const Vector<Result, 2>*>(result.at);
+    pair_at<Result>(to, row + 8, column, 8) = *reinterpret_cast<const Vector<Result, 2>*>(result.at + 2);
+  }
+};
+
+// A warp finishes 16 rows of a tile and writes them, 128 bytes of a row at a time; they pass through `to`, so that all lanes write 16 neighbouring bytes.
+static inline void finish_rows_of_warp(const Ends& ends, Sum (*sums)[4], int pixels, int first_pixel, int first_filter, char* kept, int kept_row, char* to) {
+  constexpr int kAtOnce = ROW_BYTES / (int)sizeof(Result), kColumns = kAtOnce < BN ? kAtOnce : BN, kPieces = kColumns * (int)sizeof(Result) / 16;
+  const int lane = threadIdx.x % 32;
+  Result* const results = ends.results.of(first_filter / ROW_FILTERS) + first_filter % ROW_FILTERS;
+#pragma unroll
+  for (int begin = 0; begin < BN; begin += kColumns) {
+#pragma unroll
+    for (int n = 0; n < kColumns / 8; ++n) {
+      const int column = n * 8 + lane % 4 * 2;
+      Finisher{ends}.finish_four(sums[begin / 8 + n], first_filter + begin + column, kept, kept_row + lane / 4, begin + column, to, lane / 4, column);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = lane; i < 16 * kPieces; i += 32) {
+      const int row = i / kPieces, piece = i % kPieces, column = begin + piece * 16 / (int)sizeof(Result);
+      if (first_pixel + row < pixels && (FILTERS % BN == 0 || first_filter + column < FILTERS))
+        *reinterpret_cast<uint4*>(results + (i64)(first_pixel + row) * ROW_FILTERS + column) = *reinterpret_cast<const uint4*>(to + place_of(row, piece, 8));
+    }
+    __syncwarp();
+  }
+}
+
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHERS, 1) persistent_gemm(PERSISTENT_GEMM_PARAMETERS) {
+  extern __shared__ uint4 memory[];
+  char* const bytes = reinterpret_cast<char*>(memory) + (1024 - (unsigned)__cvta_generic_to_shared(memory) % 1024) % 1024;
+  const unsigned at = (unsigned)__cvta_generic_to_shared(bytes);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < STAGES; ++i) {
+      init_barrier(at + FULL_AT + i * 8, FETCHERS * (HAS_ZERO ? 2 : 1) + 1);
+      init_barrier(at + EMPTY_AT + i * 8, GROUPS * CLUSTER);
+    }
+    for (int i = 0; i < KEPT; ++i) {
+      init_barrier(at + ADDED_FULL_AT + i * 8, FETCHERS);
+      init_barrier(at + ADDED_EMPTY_AT + i * 8, 4 * GROUPS);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+#if CLUSTER > 1
+  meet_cluster();
+#else
+  __syncthreads();
+#endif
+  Tiles tile(images.pixels);
+  unsigned step_of_block = 0;  // of all tiles
+
+  if (threadIdx.x < FETCHERS) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");
+    const auto fetch_weights = [&](int step, unsigned count) {
+      constexpr int kBytes = BN * ROW_BYTES, kShare = kBytes / CLUSTER;
+      const unsigned barrier = at + FULL_AT + count % STAGES * 8, share = blockIdx.x % CLUSTER * kShare;
+      announce(barrier, kBytes);
+      const i64 from = ((i64)(tile.first_filter / BN) * STEPS + step) * kBytes + share;
+      fetch_for_all(at + B_AT + count % STAGES * kBytes + share, reinterpret_cast<const char*>(weights) + from, kShare, barrier);
+    };
+    // The first weights come while the kernel before this one ends.
+    constexpr int kEarly = STEPS < STAGES ? STEPS : STAGES;
+    if (threadIdx.x == 0 && tile.any())
+      for (int step = 0; step < kEarly; ++step) fetch_weights(step, step);
+    await_operands();
+    const unsigned around = HAS_ZERO ? ((int)numbers.at[0] & 0xff) * 0x01010101u : 0;  // the operand's zero point
+    for (unsigned turn = 0; tile.any(); tile.next(), ++turn) {
+      const Rows rows(tile.first_pixel, images);
+      for (int step = 0; step < STEPS; ++step, ++step_of_block) {
+        const unsigned stage = step_of_block % STAGES, barrier = at + FULL_AT + stage * 8;
+        await_turn(at + EMPTY_AT + stage * 8, step_of_block / STAGES - 1);
+        if (threadIdx.x == 0 && (turn > 0 || step >= kEarly)) fetch_weights(step, step_of_block);
+        rows.fetch_step(x, images, around, step, at + A_AT + stage * BM * ROW_BYTES);
+        arrive_when_fetched(barrier);
+        if (HAS_ZERO) arrive(barrier);  // what was stored is there, too
+      }
+      if (HAS_RESIDUAL) {
+        await_turn(at + ADDED_EMPTY_AT + turn % KEPT * 8, turn / KEPT - 1);
+        fetch_added(residual, tile, images.pixels, at + ADDED_AT + turn % KEPT * (BM * ADDED_PIECES * 16));
+        arrive_when_fetched(at + ADDED_FULL_AT + turn % KEPT * 8);
+      }
+    }
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 208;");
+    const Ends ends = {bias, factors, residual, numbers, {y0, y1, y2, y3}};
+    const int warp = (threadIdx.x - FETCHERS) / 32, group = warp / 4, group_row = GROUPS == 2 ? group * 64 * PARTS : 0;
+    const bool speaks = threadIdx.x % 128 == 0;
+    const auto release = [&](unsigned count) {
+      if (!speaks) return;
+      const unsigned barrier = at + EMPTY_AT + count % STAGES * 8;
+#if CLUSTER > 1
+      for (int rank = 0; rank < CLUSTER; ++rank) arrive_in_block(barrier, rank);
+#else
+      arrive(barrier);
+#endif
+    };
+    await_operands();
+    for (unsigned turn = 0; tile.any(); tile.next(), ++turn) {
+      if (GROUPS == 1 && (int)(turn % 2) != group) {
+        step_of_block += STEPS;
+        continue;
+      }
+      Sum sums[PARTS][BN / 8][4] = {};
+      for (int step = 0; step < STEPS; ++step, ++step_of_block) {
+        const unsigned stage = step_of_block % STAGES;
+        await_turn(at + FULL_AT + stage * 8, step_of_block / STAGES);
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        const unsigned a = at + A_AT + (stage * BM + group_row) * ROW_BYTES, b = at + B_AT + stage * BN * ROW_BYTES;
+#pragma unroll
+        for (int piece = 0; piece < 8; piece += 2)
+#pragma unroll
+          for (int part = 0; part < PARTS; ++part) multiply_group(sums[part], matrix_at(a + part * 64 * ROW_BYTES + piece * 16), matrix_at(b + piece * 16));
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");  // the step before has read its operands
+        if (step > 0) release(step_of_block - 1);
+      }
+      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+      for (int part = 0; part < PARTS; ++part)
+#pragma unroll
+        for (int n = 0; n < BN / 8; ++n)
+#pragma unroll
+          for (int i = 0; i < 4; ++i) hold(sums[part][n][i]);
+      release(step_of_block - 1);
+
+      if (HAS_RESIDUAL) await_turn(at + ADDED_FULL_AT + turn % KEPT * 8, turn / KEPT);
+#pragma unroll
+      for (int part = 0; part < PARTS; ++part) {
+        const int row = group_row + part * 64 + warp % 4 * 16;
+        finish_rows_of_warp(ends, sums[part], images.pixels, tile.first_pixel + row, tile.first_filter, bytes + ADDED_AT + turn % KEPT * (BM * ADDED_PIECES * 16), row,
+                            bytes + ENDS_AT + warp * 16 * ROW_BYTES);
+      }
+      if (HAS_RESIDUAL && threadIdx.x % 32 == 0) arrive(at + ADDED_EMPTY_AT + turn % KEPT * 8);
+    }
+  }
+#if CLUSTER > 1
+  meet_cluster();  // nobody leaves while others write to it
+#endif
+}
