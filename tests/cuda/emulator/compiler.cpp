@@ -109,8 +109,9 @@ std::string host_text(const std::string& preprocessed) {
   std::string sized =
       std::regex_replace(preprocessed, kShared, "$1* const $2 = reinterpret_cast<$1*>(emulated::own_shared());");
   sized = std::regex_replace(sized, kAligned, "$1 __shared__");
-  return "#include \"" EMULATED_HEADER "\"\nnamespace generated {\n" + rewrite_assembly(sized) + "\n}\n" +
-         launchers(preprocessed);
+  // Without a name: what several kernels call alike must not be taken for one when they are loaded.
+  return "#include \"" EMULATED_HEADER "\"\nnamespace { namespace generated {\n" + rewrite_assembly(sized) +
+         "\n} }\n" + launchers(preprocessed);
 }
 
 /// A folder that goes with its owner.

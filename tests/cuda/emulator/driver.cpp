@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the place of the CUDA driver: one device of compute capability 8.0 (no clusters; EMULATED_MAJOR says another one) whose memory is the host's and whose kernels
+// In the place of the CUDA driver: one device of compute capability 8.0 and 108 processors (EMULATED_MAJOR and EMULATED_PROCESSORS say others) whose memory is the host's and whose kernels
 // are the libraries that compiler.cpp makes. All streams are one: work is done at once, or written down while one is captured. What
 // is not here succeeds and does nothing (../stub_driver.c).
 #include <cuda.h>
@@ -40,6 +40,11 @@ CUresult enqueue(std::function<void()> work) {
   return CUDA_SUCCESS;
 }
 
+int number_of(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
 void* pointer(CUdeviceptr at) { return reinterpret_cast<void*>(at); }
 
 }  // namespace
@@ -49,9 +54,9 @@ EXPORT cuDeviceGetCount(int* count) {
   return CUDA_SUCCESS;
 }
 EXPORT cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice) {
-  static const int major = std::getenv("EMULATED_MAJOR") == nullptr ? 8 : std::atoi(std::getenv("EMULATED_MAJOR"));
+  static const int major = number_of("EMULATED_MAJOR", 8), processors = number_of("EMULATED_PROCESSORS", 108);
   *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? major
-           : which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? 108
+           : which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? processors
                                                                  : 0;
   return CUDA_SUCCESS;
 }

@@ -38,9 +38,20 @@ inline unsigned short bf16_bits(float value) {
   return static_cast<unsigned short>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/// Every float of 16 bits; to convert one takes the processor's compiler a call.
+inline const std::vector<float>& halves() {
+  static const std::vector<float> all = [] {
+    std::vector<float> values;
+    for (unsigned bits = 0; bits < 1u << 16; ++bits)
+      values.push_back(static_cast<float>(emulated_bits<_Float16>(static_cast<unsigned short>(bits))));
+    return values;
+  }();
+  return all;
+}
+
 struct F16 {
   unsigned short bits;
-  operator float() const { return static_cast<float>(emulated_bits<_Float16>(bits)); }
+  operator float() const { return halves()[bits]; }
 };
 struct Bf16 {
   unsigned short bits;
@@ -90,13 +101,20 @@ template <typename T, typename Sum, unsigned kColumns>
 void multiply_group(const Operand* operands) {
   const unsigned long long a = operands[kColumns / 2].as<unsigned long long>(),
                            b = operands[kColumns / 2 + 1].as<unsigned long long>();
-  const unsigned warp = threadIdx.x / 32 % 4;
-  for (unsigned i = 0; i < kColumns / 2; ++i) {
-    const unsigned row = warp * 16 + lane() / 4 + i % 4 / 2 * 8, column = i / 4 * 8 + lane() % 4 * 2 + i % 2;
-    Sum sum = operands[i].as<Sum>();
-    for (unsigned k = 0; k < 32 / sizeof(T); ++k)
-      sum += static_cast<Sum>(element_of<T>(a, row, k)) * static_cast<Sum>(element_of<T>(b, column, k));
-    operands[i].as<Sum>() = sum;
+  constexpr unsigned kDepth = 32 / sizeof(T);
+  const unsigned first_row = threadIdx.x / 32 % 4 * 16 + lane() / 4;
+  Sum rows[2][kDepth];
+  for (unsigned half = 0; half < 2; ++half)
+    for (unsigned k = 0; k < kDepth; ++k)
+      rows[half][k] = static_cast<Sum>(element_of<T>(a, first_row + half * 8, k));
+  for (unsigned i = 0; i < kColumns / 4; ++i) {  // a column, in both rows
+    const unsigned column = i / 2 * 8 + lane() % 4 * 2 + i % 2;
+    Sum &upper = operands[i / 2 * 4 + i % 2].as<Sum>(), &lower = operands[i / 2 * 4 + 2 + i % 2].as<Sum>();
+    for (unsigned k = 0; k < kDepth; ++k) {
+      const Sum b_element = static_cast<Sum>(element_of<T>(b, column, k));
+      upper += rows[0][k] * b_element;
+      lower += rows[1][k] * b_element;
+    }
   }
 }
 

@@ -81,13 +81,15 @@ struct Division {
 
 int64_t size_of_codes_or(DType floats, bool codes) { return codes ? 1 : static_cast<int64_t>(size_of(floats)); }
 
-/// As many stages as there is room for, behind two tiles of what is added, or else one; few stages where it does not fit.
+/// As many tiles of what is added as leave room for four stages, and as many stages as there is room for then.
 Division division_of(const PersistentTile& tile, const Anchors& anchors) {
   const bool residual = anchors.epilogue().residual >= 0;
   const int64_t stage = (tile.m() + tile.n) * kRowBytes;
   const int64_t added = residual ? tile.m() * tile.n * size_of_codes_or(anchors.floats(), static_cast<bool>(anchors.match().residual_codes)) : 0;
+  // Where groups take turns, a tile's place is not the one of the tile before.
+  const int64_t least = residual && tile.groups == 1 ? 2 : 1;
   Division best;
-  for (int64_t kept = residual ? kMostKept : 1; kept >= 1; --kept) {
+  for (int64_t kept = residual ? kMostKept : 1; kept >= least; --kept) {
     const int64_t room = kSharedBytes - kReserved - kept * added, stages = std::min(room / stage, kMostStages);
     if (stages >= 4 || stages > best.stages) best = {stages, kept, stages * stage + kept * added + kReserved};
     if (stages >= 4) break;
@@ -226,12 +228,15 @@ struct PersistentGemmFamily {
                                     context.shapes.outputs[0].dims, code.filters / matmuls);
     HONE_CHECK(!context.constants.empty() && context.constants[0].dims.front() == blocks_of(code.filters, tile.n),
                "a matmul in the plan has no weights of {} filters", code.filters);
-    const int64_t cluster = code.choice.cluster;
-    const int64_t clusters = std::min(blocks_of(blocks_of(images.pixels, tile.m()), cluster) * blocks_of(code.filters, tile.n),
-                                      std::max<int64_t>(context.processors / cluster, 1));
     const PersistentParameters parameters{.x = input(code.x), .weights = constant(0), .finish = finish, .images = images};
-    return single(context, launch_of(*context.module, parameters,
-                                     {{clusters * cluster}, kThreads, static_cast<unsigned>(code.shared)}));
+    const int64_t cluster = code.choice.cluster;
+    const int64_t tiles = blocks_of(blocks_of(images.pixels, tile.m()), cluster) * blocks_of(code.filters, tile.n);
+    GridLaunch launch = launch_of(*context.module, parameters, {{cluster}, kThreads, static_cast<unsigned>(code.shared)});
+    // No more than run at once, or the others would begin when these have done their share.
+    const int64_t known = cluster > 1 ? clusters_at_once(launch, cluster) : 0;
+    const int64_t at_once = known > 0 ? known : std::max<int64_t>(context.processors / cluster, 1);
+    launch.grid.x = cluster * std::min(tiles, at_once);
+    return single(context, std::move(launch));
   }
 };
 

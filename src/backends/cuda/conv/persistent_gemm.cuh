@@ -35,6 +35,7 @@
 #define EMPTY_AT (FULL_AT + STAGES * 8)
 #define ADDED_FULL_AT (EMPTY_AT + STAGES * 8)
 #define ADDED_EMPTY_AT (ADDED_FULL_AT + KEPT * 8)
+#define MULTIPLIED_AT (ADDED_EMPTY_AT + KEPT * 8)
 
 static inline void hold(int& sum) { asm volatile("/* held */" : "+r"(sum) : : "memory"); }
 static inline void hold(float& sum) { asm volatile("/* held */" : "+f"(sum) : : "memory"); }
@@ -42,9 +43,9 @@ static inline void hold(float& sum) { asm volatile("/* held */" : "+f"(sum) : : 
 static inline unsigned long long matrix_at(unsigned place) {
   return (place & 0x3ffff) >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
-// Where a piece of a row of so many lies.
+// Where a piece of a row of so many lies: a multiple of four of them.
 static inline unsigned place_of(int row, int piece, int pieces) {
-  return (row * pieces + (piece ^ row % (pieces < 8 ? pieces : 8))) * 16;
+  return (row * pieces + (piece ^ row % (pieces % 8 == 0 ? 8 : 4))) * 16;
 }
 
 // A barrier in shared memory turns when so many have arrived and all bytes that were announced are there.
@@ -74,7 +75,7 @@ static inline void await_turn(unsigned barrier, unsigned turn) {
 static inline void arrive_in_block(unsigned barrier, unsigned rank) {
   unsigned there;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(barrier), "r"(rank));
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" : : "r"(there) : "memory");
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" : : "r"(there) : "memory");
 }
 // Bytes on their way to the same place of all blocks of the cluster, each of which hears of them at its own barrier.
 static inline void fetch_for_all(unsigned to, const void* from, int bytes, unsigned barrier) {
@@ -206,7 +207,7 @@ struct Finisher {
 
 // A warp finishes 16 rows of a tile and writes them, 128 bytes of a row at a time; they pass through `to`, so that all lanes write 16 neighbouring bytes.
 static inline void finish_rows_of_warp(const Ends& ends, Sum (*sums)[4], int pixels, int first_pixel, int first_filter, char* kept, int kept_row, char* to) {
-  constexpr int kAtOnce = ROW_BYTES / (int)sizeof(Result), kColumns = kAtOnce < BN ? kAtOnce : BN, kPieces = kColumns * (int)sizeof(Result) / 16;
+  constexpr int kAtOnce = ROW_BYTES / (int)sizeof(Result), kColumns = BN % kAtOnce == 0 ? kAtOnce : 64, kPieces = kColumns * (int)sizeof(Result) / 16;
   const int lane = threadIdx.x % 32;
   Result* const results = ends.results.of(first_filter / ROW_FILTERS) + first_filter % ROW_FILTERS;
 #pragma unroll
@@ -240,6 +241,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
       init_barrier(at + ADDED_FULL_AT + i * 8, FETCHERS);
       init_barrier(at + ADDED_EMPTY_AT + i * 8, 4 * GROUPS);
     }
+    for (int group = 0; group < 2; ++group) init_barrier(at + MULTIPLIED_AT + group * 8, 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
 #if CLUSTER > 1
@@ -301,6 +303,8 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
         step_of_block += STEPS;
         continue;
       }
+      // A barrier tells one turn from the next, not from the next but one: groups multiply one after the other.
+      if (GROUPS == 1 && turn > 0) await_turn(at + MULTIPLIED_AT + (1 - group) * 8, (turn - 1) / 2);
       Sum sums[PARTS][BN / 8][4] = {};
       for (int step = 0; step < STEPS; ++step, ++step_of_block) {
         const unsigned stage = step_of_block % STAGES;
@@ -324,6 +328,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
 #pragma unroll
           for (int i = 0; i < 4; ++i) hold(sums[part][n][i]);
       release(step_of_block - 1);
+      if (GROUPS == 1 && speaks) arrive(at + MULTIPLIED_AT + group * 8);
 
       if (HAS_RESIDUAL) await_turn(at + ADDED_FULL_AT + turn % KEPT * 8, turn / KEPT);
 #pragma unroll

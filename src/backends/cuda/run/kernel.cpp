@@ -56,17 +56,50 @@ void Arguments::resolve(const Bindings& bindings, std::array<void*, kMost>& poin
   }
 }
 
+namespace {
+
+void reserve_shared(const GridLaunch& launch) {
+  constexpr unsigned kDefaultShared = 48 << 10;
+  if (launch.shared_bytes > kDefaultShared)
+    check(driver().cuFuncSetAttribute(launch.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                      static_cast<int>(launch.shared_bytes)),
+          "reserving shared memory");
+}
+
+CUlaunchConfig config_of(const GridLaunch& launch) {
+  CUlaunchConfig config{};
+  config.gridDimX = static_cast<unsigned>(launch.grid.x);
+  config.gridDimY = static_cast<unsigned>(launch.grid.y);
+  config.gridDimZ = static_cast<unsigned>(launch.grid.z);
+  config.blockDimX = launch.block;
+  config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = launch.shared_bytes;
+  return config;
+}
+
+}  // namespace
+
+int64_t clusters_at_once(const GridLaunch& launch, int64_t blocks) {
+  if (driver().cuOccupancyMaxActiveClusters == nullptr) return 0;
+  reserve_shared(launch);
+  CUlaunchAttribute cluster{};
+  cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  cluster.value.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+  CUlaunchConfig config = config_of(launch);
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  int count = 0;
+  check(driver().cuOccupancyMaxActiveClusters(&count, launch.function, &config), "counting clusters");
+  return count;
+}
+
 GridKernel::GridKernel(std::shared_ptr<const Module> module, std::vector<GridLaunch> launches, size_t workspace)
     : module_(std::move(module)), launches_(std::move(launches)), workspace_(workspace) {
-  constexpr unsigned kDefaultShared = 48 << 10;
   for (const GridLaunch& launch : launches_) {
     const bool fits = launch.grid.x > 0 && launch.grid.x < int64_t{1} << 31 && launch.grid.y > 0 &&
                       launch.grid.y < 65536 && launch.grid.z > 0 && launch.grid.z < 65536;
     HONE_CHECK(fits, "a kernel would need {} x {} x {} blocks", launch.grid.x, launch.grid.y, launch.grid.z);
-    if (launch.shared_bytes > kDefaultShared)
-      check(driver().cuFuncSetAttribute(launch.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                        static_cast<int>(launch.shared_bytes)),
-            "reserving shared memory");
+    reserve_shared(launch);
   }
 }
 
@@ -83,13 +116,7 @@ void GridKernel::enqueue(CUstream stream, const Bindings& bindings, bool early) 
   overlap.value.programmaticStreamSerializationAllowed = 1;
   for (const GridLaunch& launch : launches_) {
     launch.arguments.resolve(bindings, pointers, list);
-    CUlaunchConfig config{};
-    config.gridDimX = static_cast<unsigned>(launch.grid.x);
-    config.gridDimY = static_cast<unsigned>(launch.grid.y);
-    config.gridDimZ = static_cast<unsigned>(launch.grid.z);
-    config.blockDimX = launch.block;
-    config.blockDimY = config.blockDimZ = 1;
-    config.sharedMemBytes = launch.shared_bytes;
+    CUlaunchConfig config = config_of(launch);
     config.hStream = stream;
     config.attrs = &overlap;
     config.numAttrs = early ? 1 : 0;

@@ -92,6 +92,9 @@ struct GridLaunch {
   Arguments arguments;
 };
 
+/// How many clusters of `blocks` the GPU runs at once: it may have processors that fill none. 0 where the driver does not say.
+int64_t clusters_at_once(const GridLaunch& launch, int64_t blocks);
+
 /// Launches of generated code, one after the other.
 class GridKernel final : public CudaKernel {
  public:
