@@ -95,7 +95,7 @@ std::string launchers(const std::string& text) {
     const std::string head = (*at)[0], name = (*at)[1];
     std::smatch dims;
     const std::string blocks = std::regex_search(head, dims, kCluster) ? dims[1].str() : "1, 1, 1";
-    result += "extern \"C\" void emulate_" + name +
+    result += "extern \"C\" __attribute__((visibility(\"default\"))) void emulate_" + name +
               "(const unsigned* shape, void** arguments, std::function<void()>& ready) { ready = "
               "emulated::launch(generated::" +
               name + ", shape, arguments, uint3{" + blocks + "}); }\n";
@@ -109,9 +109,8 @@ std::string host_text(const std::string& preprocessed) {
   std::string sized =
       std::regex_replace(preprocessed, kShared, "$1* const $2 = reinterpret_cast<$1*>(emulated::own_shared());");
   sized = std::regex_replace(sized, kAligned, "$1 __shared__");
-  // Without a name: what several kernels call alike must not be taken for one when they are loaded.
-  return "#include \"" EMULATED_HEADER "\"\nnamespace { namespace generated {\n" + rewrite_assembly(sized) +
-         "\n} }\n" + launchers(preprocessed);
+  return "#include \"" EMULATED_HEADER "\"\nnamespace generated {\n" + rewrite_assembly(sized) + "\n}\n" +
+         launchers(preprocessed);
 }
 
 /// A folder that goes with its owner.
@@ -132,7 +131,8 @@ void compile(_nvrtcProgram& program, const std::string& architecture) {
   if (run("-E -P -std=c++17 -D__CUDA_ARCH__=" + architecture + "0 " + folder.path + "/kernel.cpp -o " + folder.path +
           "/kernel.ii")) {
     std::ofstream(folder.path + "/host.cpp") << host_text(read(folder.path + "/kernel.ii"));
-    if (run("-std=c++20 -O1 -ffp-contract=off -shared -fPIC " + folder.path + "/host.cpp -o " + folder.path +
+    // Hidden: what several kernels call alike must not be taken for one when they are loaded.
+    if (run("-std=c++20 -O1 -ffp-contract=off -fvisibility=hidden -shared -fPIC " + folder.path + "/host.cpp -o " + folder.path +
             "/kernel.so"))
       program.code = read(folder.path + "/kernel.so");
   }

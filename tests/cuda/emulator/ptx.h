@@ -276,6 +276,9 @@ constexpr Instruction kInstructions[] = {
      [](const Operand* o) {
        for (unsigned i = 0; i < 4; ++i) memcpy(o[0].shared() + 4 * i, &o[1].as<unsigned>(), 4);
      }},
+    {"ld.global.nc.v2.f32 ", [](const Operand* o) {
+       for (unsigned i = 0; i < 2; ++i) o[i].as<float>() = o[2].as<const float*>()[i];
+     }},
     {"barrier.cluster.", [](const Operand*) { wait(State::at_cluster); }},
     {"wgmma.wait_group.", [](const Operand*) { wait(State::at_group); }},  // four warps multiply as one
     {"wgmma.", [](const Operand*) {}},

@@ -124,25 +124,31 @@ struct Rows {
   int first[ROWS];    // where a window's first tap lies, in pixels
   Taps inside[ROWS];  // which taps lie inside the image
   Rows(int first_pixel, const Images& images) {
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
-      const int pixel = first_pixel + (int)threadIdx.x / 8 + i * ROWS_AT_ONCE;
+    int pixel = first_pixel + (int)threadIdx.x / 8;
 #if PLAIN
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i, pixel += ROWS_AT_ONCE) {
       first[i] = pixel;
       inside[i] = pixel < images.pixels;
+    }
 #else
-      const int in_image = pixel % (images.out_h * images.out_w);
-      const int top = in_image / images.out_w * STRIDE_H - PAD_H, left = in_image % images.out_w * STRIDE_W - PAD_W;
-      first[i] = (pixel / (images.out_h * images.out_w) * images.in_h + top) * images.in_w + left;
+    int image = pixel / (images.out_h * images.out_w), h = pixel % (images.out_h * images.out_w) / images.out_w, w = pixel % images.out_w;
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i, pixel += ROWS_AT_ONCE) {
+      const int top = h * STRIDE_H - PAD_H, left = w * STRIDE_W - PAD_W;
+      first[i] = (image * images.in_h + top) * images.in_w + left;
+      Taps across = 0;
+#pragma unroll
+      for (int tap = 0; tap < TAPS_W; ++tap) across |= (Taps)((unsigned)(left + tap * DILATION_W) < (unsigned)images.in_w) << tap;
       inside[i] = 0;
 #pragma unroll
-      for (int tap = 0; tap < TAPS; ++tap) {
-        const int h = top + tap / TAPS_W * DILATION_H, w = left + tap % TAPS_W * DILATION_W;
-        const bool there = pixel < images.pixels && h >= 0 && h < images.in_h && w >= 0 && w < images.in_w;
-        inside[i] |= (Taps)there << tap;
-      }
-#endif
+      for (int tap = 0; tap < TAPS / TAPS_W; ++tap)
+        if ((unsigned)(top + tap * DILATION_H) < (unsigned)images.in_h) inside[i] |= across << tap * TAPS_W;
+      if (pixel >= images.pixels) inside[i] = 0;
+      for (w += ROWS_AT_ONCE; w >= images.out_w; w -= images.out_w)
+        if (++h == images.out_h) h = 0, ++image;
     }
+#endif
   }
   void fetch_step(const T* x, const Images& images, unsigned around, int step, unsigned to) const {
     const int row = threadIdx.x / 8, piece = threadIdx.x % 8, k = step * BK + piece * PIECE;
@@ -167,62 +173,80 @@ static inline void fetch_added(const Added* residual, const Tiles& tile, int pix
   }
 }
 
-// What four neighbouring sums of a thread become: two columns of a row, and of the eighth row behind it.
-struct Finisher {
-  const Ends& ends;
-  template <typename E> static Vector<E, 2>& pair_at(char* rows, int row, int column, int pieces) {
-    const int byte = column * (int)sizeof(E);
-    return *reinterpret_cast<Vector<E, 2>*>(rows + place_of(row, byte / 16, pieces) + byte % 16);
-  }
-  void finish_four(const Sum* sums, int filter, char* kept, int kept_row, int kept_column, char* to, int row, int column) const {
-    const bool there = FILTERS % BN == 0 || filter < FILTERS;
-    float factor[2], shift[2], late[2], other[4] = {}, whole[4];
+// A pair of neighbours at `column` of a row of so many pieces.
+template <typename E> static inline Vector<E, 2>& pair_at(char* rows, int row, int column, int pieces) {
+  const int byte = column * (int)sizeof(E);
+  return *reinterpret_cast<Vector<E, 2>*>(rows + place_of(row, byte / 16, pieces) + byte % 16);
+}
+// Of a constant, which no store changes: the compiler may ask for it long before.
+static inline void constant_pair(const float* from, float* to) {
+  asm("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(to[0]), "=f"(to[1]) : "l"(from));
+}
+
+// What the sums of two columns are finished with.
+struct Columns {
+  float factor[2] = {1, 1}, shift[2] = {}, late[2] = {};
+  Columns(const Ends& ends, int filter) {
+    if (FILTERS % BN != 0 && filter >= FILTERS) return;
+    if (CODED) constant_pair(ends.factors + filter, factor);
+    if (HAS_ZERO) constant_pair(ends.factors + FILTERS + filter, shift);
+    if (HAS_BIAS && LATE_BIAS) constant_pair(ends.bias + filter, late);
+    if (HAS_BIAS && !LATE_BIAS) {
+      float bias[2];
+      constant_pair(ends.bias + filter, bias);
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      factor[i] = CODED && there ? ends.factors[filter + i] : 1.0f;
-      shift[i] = there ? (HAS_ZERO ? ends.factors[FILTERS + filter + i] : 0.0f) + (HAS_BIAS && !LATE_BIAS ? ends.bias[filter + i] : 0.0f) : 0.0f;
-      late[i] = LATE_BIAS && there ? ends.bias[filter + i] : 0.0f;
+      for (int i = 0; i < 2; ++i) shift[i] += bias[i];
     }
-    if (HAS_RESIDUAL) {
-      Vector<Added, 4> added;
-      *reinterpret_cast<Vector<Added, 2>*>(added.at) = pair_at<Added>(kept, kept_row, kept_column, ADDED_PIECES);
-      *reinterpret_cast<Vector<Added, 2>*>(added.at + 2) = pair_at<Added>(kept, kept_row + 8, kept_column, ADDED_PIECES);
-      added_vector(added, other, ends.numbers);
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float sum = CODED ? (float)sums[i] * factor[i % 2] + shift[i % 2] : (float)sums[i] + shift[i % 2];
-      whole[i] = finish(sum, other[i], ends.numbers, late[i % 2]);
-    }
-    Vector<Result, 4> result;
-#if ENCODES
-    *reinterpret_cast<unsigned*>(result.at) = codes_of(whole[0], whole[1], whole[2], whole[3]);
-#else
-    store_floats<4>(whole, result.at);
-#endif
-    pair_at<Result>(to, row, column, 8) = *reinterpret_cast<const Vector<Result, 2>*>(result.at);
-    pair_at<Result>(to, row + 8, column, 8) = *reinterpret_cast<const Vector<Result, 2>*>(result.at + 2);
   }
 };
+
+// Two columns of a row and of the eighth row behind it.
+static inline Vector<Result, 4> finish_four(const Sum* sums, const Columns& columns, const Vector<Added, 4>& added, const StepNumbers& numbers) {
+  float other[4] = {}, whole[4];
+  if (HAS_RESIDUAL) added_vector(added, other, numbers);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float sum = (float)sums[i] * columns.factor[i % 2] + columns.shift[i % 2];
+    whole[i] = finish(sum, other[i], numbers, columns.late[i % 2]);
+  }
+  Vector<Result, 4> result;
+#if ENCODES
+  *reinterpret_cast<unsigned*>(result.at) = codes_of(whole[0], whole[1], whole[2], whole[3]);
+#else
+  store_floats<4>(whole, result.at);
+#endif
+  return result;
+}
 
 // A warp finishes 16 rows of a tile and writes them, 128 bytes of a row at a time; they pass through `to`, so that all lanes write 16 neighbouring bytes.
 static inline void finish_rows_of_warp(const Ends& ends, Sum (*sums)[4], int pixels, int first_pixel, int first_filter, char* kept, int kept_row, char* to) {
   constexpr int kAtOnce = ROW_BYTES / (int)sizeof(Result), kColumns = BN % kAtOnce == 0 ? kAtOnce : 64, kPieces = kColumns * (int)sizeof(Result) / 16;
-  const int lane = threadIdx.x % 32;
+  const int lane = threadIdx.x % 32, row = lane / 4, column = lane % 4 * 2;
   Result* const results = ends.results.of(first_filter / ROW_FILTERS) + first_filter % ROW_FILTERS;
 #pragma unroll
   for (int begin = 0; begin < BN; begin += kColumns) {
+    // All that is read stands before what is written: to the compiler they might be the same.
+    Vector<Added, 4> added[kColumns / 8];
+    if (HAS_RESIDUAL) {
+#pragma unroll
+      for (int n = 0; n < kColumns / 8; ++n)
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          *reinterpret_cast<Vector<Added, 2>*>(added[n].at + 2 * half) = pair_at<Added>(kept, kept_row + row + 8 * half, begin + n * 8 + column, ADDED_PIECES);
+    }
 #pragma unroll
     for (int n = 0; n < kColumns / 8; ++n) {
-      const int column = n * 8 + lane % 4 * 2;
-      Finisher{ends}.finish_four(sums[begin / 8 + n], first_filter + begin + column, kept, kept_row + lane / 4, begin + column, to, lane / 4, column);
+      const Vector<Result, 4> four = finish_four(sums[begin / 8 + n], Columns(ends, first_filter + begin + n * 8 + column), added[n], ends.numbers);
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        pair_at<Result>(to, row + 8 * half, n * 8 + column, 8) = *reinterpret_cast<const Vector<Result, 2>*>(four.at + 2 * half);
     }
     __syncwarp();
 #pragma unroll
     for (int i = lane; i < 16 * kPieces; i += 32) {
-      const int row = i / kPieces, piece = i % kPieces, column = begin + piece * 16 / (int)sizeof(Result);
-      if (first_pixel + row < pixels && (FILTERS % BN == 0 || first_filter + column < FILTERS))
-        *reinterpret_cast<uint4*>(results + (i64)(first_pixel + row) * ROW_FILTERS + column) = *reinterpret_cast<const uint4*>(to + place_of(row, piece, 8));
+      const int down = i / kPieces, piece = i % kPieces, across = begin + piece * 16 / (int)sizeof(Result);
+      if (first_pixel + down < pixels && (FILTERS % BN == 0 || first_filter + across < FILTERS))
+        *reinterpret_cast<uint4*>(results + (i64)(first_pixel + down) * ROW_FILTERS + across) = *reinterpret_cast<const uint4*>(to + place_of(down, piece, 8));
     }
     __syncwarp();
   }
