@@ -276,6 +276,11 @@ constexpr Instruction kInstructions[] = {
      [](const Operand* o) {
        for (unsigned i = 0; i < 4; ++i) memcpy(o[0].shared() + 4 * i, &o[1].as<unsigned>(), 4);
      }},
+    {"cvt.pack.sat.s8.s32.b32 ",
+     [](const Operand* o) {
+       const auto saturated = [](int value) { return static_cast<unsigned>(value < -128 ? -128 : value > 127 ? 127 : value) & 0xff; };
+       o[0].as<unsigned>() = o[3].as<unsigned>() << 16 | saturated(o[1].as<int>()) << 8 | saturated(o[2].as<int>());
+     }},
     {"ld.global.nc.v2.f32 ", [](const Operand* o) {
        for (unsigned i = 0; i < 2; ++i) o[i].as<float>() = o[2].as<const float*>()[i];
      }},

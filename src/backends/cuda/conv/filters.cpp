@@ -64,12 +64,26 @@ struct RegionTexts {
     const DType floats = match.anchor->output()->type.dtype;
     operand = tensor_text("Operand", "operand", floats, match.operand_codes, list);
     added = tensor_text("Added", "added", floats, match.residual_codes, list);
-    for (size_t i = 0; i < match.steps.size(); ++i)
-      steps +=
-          fmt::format("  sum = {};\n", step_text(match.steps[i], i, [&](float value) { return list.text(value); }));
+    for (size_t i = 0; i < match.steps.size(); ++i) {
+      const EpilogueStep& step = match.steps[i];
+      const size_t first = list.numbers.size();
+      const std::string text = step_text(step, i, [&](float value) { return list.text(value); });
+      if (saturates(step)) {  // its numbers, in the order in which its text names them
+        unrounded = steps + fmt::format("  sum = fmaxf(sum * numbers.at[{}], numbers.at[{}]);\n", first, first + 1);
+        zero = fmt::format("numbers.at[{}]", list.numbers.size() - 1);
+      }
+      steps += fmt::format("  sum = {};\n", text);
+    }
+  }
+  /// Whether its codes are all there are in 8 bits, and NaN becomes the lowest.
+  static bool saturates(const EpilogueStep& step) {
+    const Rounding& to = step.rounding;
+    return step.kind == EpilogueStep::Kind::encoding && to.low + step.zero == -128 && to.high + step.zero == 127 &&
+           to.of_nan == to.low;
   }
   NumberList list;
   std::string operand, added, steps;
+  std::string unrounded, zero;  // the steps up to an encoding that saturates, and that one's zero
 };
 
 }  // namespace
@@ -162,7 +176,12 @@ std::string epilogue_text(const RegionMatch& match, const EpilogueCode& epilogue
          fmt::format(
              "static inline float finish(float sum, float residual, const StepNumbers& numbers, float late_bias "
              "= 0) {{\n{}  return sum;\n}}\n",
-             texts.steps);
+             texts.steps) +
+         (texts.unrounded.empty()
+              ? "#define SATURATES 0\n"
+              : fmt::format("#define SATURATES 1\n#define ENCODED_ZERO {}\nstatic inline float finish_unrounded(float sum, "
+                            "float residual, const StepNumbers& numbers, float late_bias) {{\n{}  return sum;\n}}\n",
+                            texts.zero, texts.unrounded));
 }
 
 }  // namespace hone::cuda

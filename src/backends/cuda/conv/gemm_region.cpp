@@ -161,29 +161,6 @@ std::string types_text(const Anchors& anchors) {
   return fmt::format("typedef signed char T;\n#define CODED 1\n#define HAS_ZERO {:d}\n", anchors.coding().zero != 0);
 }
 
-bool has_warp_groups(const std::vector<std::string>& architectures) {
-  return std::ranges::all_of(architectures, [](const std::string& name) { return name == "sm_90"; });
-}
-
-std::string group_text(int64_t columns, const Anchors& anchors) {
-  const bool coded = anchors.coded();
-  const std::string_view type = type_name(anchors.floats());
-  const int64_t sums = columns / 2;
-  std::string list, operands;
-  for (int64_t i = 0; i < sums; ++i) {
-    list += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
-    operands += fmt::format("{}\"+{}\"(c[{}][{}])", i == 0 ? "" : ", ", coded ? 'r' : 'f', i / 4, i % 4);
-  }
-  const std::string types = coded ? "k32.s32.s8.s8" : fmt::format("k16.f32.{0}.{0}", type);
-  const std::string name = fmt::format("adds_{}_{}", coded ? "s8" : type, columns);
-  return fmt::format(
-      "static inline void multiply_group(Sum (*c)[4], unsigned long long a, unsigned long long b) {{\n  asm volatile("
-      "\"{{.reg .pred {0}; setp.ne.b32 {0}, %{1}, 0; wgmma.mma_async.sync.aligned.m64n{2}{3} {{{4}}}, %{5}, %{6}, "
-      "{0}{7};}}\""
-      " : {8} : \"l\"(a), \"l\"(b), \"r\"(1));\n}}\n",
-      name, sums + 2, columns, types, list, sums, sums + 1, coded ? "" : ", 1, 1, 0, 0", operands);
-}
-
 Images images_of(bool images, int64_t pixel, const Dims& in, const Dims& out, int64_t filters) {
   HONE_CHECK(!in.empty() && !out.empty() && (!images || in.back() % pixel == 0),
              "a convolution in the plan reads patches of {}", pixel);

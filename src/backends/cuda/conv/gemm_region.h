@@ -84,10 +84,6 @@ std::vector<Tensor> constants_for(const Anchors& anchors);
 std::string window_text(const Anchors& anchors);
 /// What the multiplying instructions call their types, in C++ and in their names.
 std::string types_text(const Anchors& anchors);
-/// Whether groups of four warps multiply on all of them (wgmma).
-bool has_warp_groups(const std::vector<std::string>& architectures);
-/// multiply_group(): 64 rows by so many columns, 32 bytes of the inner axis.
-std::string group_text(int64_t columns, const Anchors& anchors);
 /// The images at concrete sizes of operand and result; `pixel` of an image's are one.
 Images images_of(bool images, int64_t pixel, const Dims& in, const Dims& out, int64_t filters);
 /// The results of so many matmuls and what finishes them. Throws Error where the plan's tensors are not such.

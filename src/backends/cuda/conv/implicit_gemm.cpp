@@ -19,11 +19,9 @@ constexpr size_t kOffers = 12;
 constexpr int64_t kMostInCluster = 8;  // blocks that run together on every GPU that knows clusters
 
 /// What a block of threads (CTA) computes, and how: its tile of the result, `k` of the inner axis at a time, by so many warps,
-/// `warps_m` of them along m; and the software pipeline's stages, each a part of the operands in shared memory. Or by groups of four
-/// warps, 64 rows each, whose instructions read shared memory themselves: rows of 128 bytes.
+/// `warps_m` of them along m; and the software pipeline's stages, each a part of the operands in shared memory.
 struct CtaTile {
   int64_t m, n, k, warps, warps_m, stages;
-  bool groups = false;
 };
 constexpr std::array kTiles{
     CtaTile{64, 64, 32, 4, 2, 4},
@@ -41,23 +39,12 @@ constexpr std::array kTiles{
     CtaTile{128, 64, 64, 8, 4, 3},
     CtaTile{128, 128, 64, 8, 4, 3},
     CtaTile{64, 64, 64, 8, 2, 4},
-    CtaTile{64, 64, 128, 8, 2, 3},
-    CtaTile{.m = 128, .n = 256, .k = 64, .warps = 8, .warps_m = 8, .stages = 4, .groups = true},
-    CtaTile{.m = 128, .n = 128, .k = 64, .warps = 8, .warps_m = 8, .stages = 5, .groups = true},
-    CtaTile{.m = 64, .n = 256, .k = 64, .warps = 4, .warps_m = 4, .stages = 4, .groups = true},
-    CtaTile{.m = 64, .n = 128, .k = 64, .warps = 4, .warps_m = 4, .stages = 4, .groups = true},
-    CtaTile{.m = 128, .n = 64, .k = 64, .warps = 8, .warps_m = 8, .stages = 3, .groups = true},
-    CtaTile{.m = 64, .n = 64, .k = 64, .warps = 4, .warps_m = 4, .stages = 3, .groups = true},
-    CtaTile{.m = 128, .n = 128, .k = 64, .warps = 8, .warps_m = 8, .stages = 3, .groups = true}};
+    CtaTile{64, 64, 128, 8, 2, 3}};
 constexpr int64_t kSplits[] = {1, 2, 4, 8, 16};
 constexpr size_t kOffersPerSplit = 4, kOffersWhole = 6;
 
 /// Tiles are counted in halves: of codes there are twice as many along the inner axis.
-int64_t shared_bytes(const CtaTile& tile) {
-  constexpr int64_t kRow = 128, kAlignment = 1024;
-  if (tile.groups) return (tile.m + tile.n) * kRow * tile.stages + kAlignment;
-  return (tile.m + tile.n) * (tile.k + 8) * 2 * tile.stages;
-}
+int64_t shared_bytes(const CtaTile& tile) { return (tile.m + tile.n) * (tile.k + 8) * 2 * tile.stages; }
 /// Of the sums that wait for one block or thread to finish them.
 int64_t waiting_bytes(const CtaTile& tile) { return tile.m * (tile.n + 8) * 4; }
 /// Of operands and then sums: what else a block keeps lies behind.
@@ -135,16 +122,14 @@ double cost_of(const CtaTile& tile, int64_t steps, int64_t blocks, int64_t split
   const auto count = static_cast<double>(steps);
   const double bytes = count * static_cast<double>((tile.m + tile.n) * tile.k * 2);
   const double own = rounds * bytes / 70e3, all = static_cast<double>(blocks) * bytes / 5e6;
-  const double rate = tile.groups ? 7e6 : 4.5e6;
-  const double matmuls = rounds * count * static_cast<double>(2 * tile.m * tile.n * tile.k) / rate;
+  const double matmuls = rounds * count * static_cast<double>(2 * tile.m * tile.n * tile.k) / 4.5e6;
   const double resident = static_cast<double>(std::clamp<int64_t>((220 << 10) / shared_bytes(tile), 1, 8));
   const double waiting = (0.9 + 0.12 * count) * std::max(1.0, rounds / resident);
   return std::max({own, all, matmuls, waiting}) + (splits == 1 ? 0.0 : splits <= kMostInCluster ? 1.0 : 3.0);
 }
 
 /// The best few for every number of splits, most promising first. A block's filters are of one of the matmuls.
-std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t matmuls, int64_t piece, bool groups,
-                            int processors) {
+std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t matmuls, int64_t piece, int processors) {
   const int64_t depth = filters.taps * filters.channels * 8 / piece;  // in halves
   const auto cheaper = [](const Choice& a, const Choice& b) { return a.cost < b.cost; };
   std::vector<Choice> list;
@@ -153,7 +138,6 @@ std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t matm
     for (size_t i = 0; i < kTiles.size(); ++i) {
       const CtaTile& tile = kTiles[i];
       const int64_t steps = blocks_of(depth, tile.k);
-      if (tile.groups && (!groups || splits > 1)) continue;
       if (matmuls > 1 && filters.count / matmuls % tile.n != 0) continue;
       if (splits > 1 && (filters.count % 2 != 0 || steps / splits < 1)) continue;
       if (splits > kMostInCluster && splits * pixels * filters.count > int64_t{1} << 24) continue;
@@ -171,15 +155,15 @@ std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t matm
 }
 
 /// KEEPS_ADDED.
-bool keeps_residual(const Anchors& anchors, const CtaTile& tile, const ImplicitGemmTactic& choice) {
+bool keeps_residual(const Anchors& anchors, const ImplicitGemmTactic& choice) {
   const RegionMatch& match = anchors.match();
-  return match.residual_codes && choice.splits == 1 && (match.encodes || tile.groups) &&
+  return match.residual_codes && choice.splits == 1 && match.encodes &&
          anchors.filters().count % 16 == 0 && anchors.matmuls() == 1;
 }
 
 struct ImplicitGemmFamily {
   static constexpr std::string_view kName = "implicit_gemm";
-  static constexpr int kVersion = 5;
+  static constexpr int kVersion = 6;
   using Params = ImplicitGemmTactic;
   using Code = ImplicitGemmCode;
 
@@ -192,8 +176,8 @@ struct ImplicitGemmFamily {
     if (matmuls > kMostMatmuls) return out.refuse(kName, fmt::format("{} matmuls", matmuls));
     Filters filters = anchors.filters();
     filters.count *= matmuls;
-    for (const Choice& choice : choices(anchors.pixels(), filters, matmuls, anchors.piece(),
-                                        has_warp_groups(architectures_of(problem)), problem.device.workers))
+    for (const Choice& choice :
+         choices(anchors.pixels(), filters, matmuls, anchors.piece(), problem.device.workers))
       out.offer({"cuda", std::string(kName),
                  write_fields(Params{.tile = static_cast<int64_t>(choice.tile), .splits = choice.splits}),
                  std::vector<Layout>(problem.region.inputs().size(), anchors.layout()),
@@ -214,13 +198,12 @@ struct ImplicitGemmFamily {
                   .choice = params,
                   .cluster = params.splits > 1 && params.splits <= kMostInCluster && has_clusters(architecture),
                   .coded = anchors.coded(),
-                  .keeps = keeps_residual(anchors, tile, params),
+                  .keeps = keeps_residual(anchors, params),
                   .epilogue = anchors.epilogue(),
                   .numbers = step_numbers(anchors.match())};
     built.source = types_text(anchors) +
-                   fmt::format("#define WARP_GROUPS {:d}\ntypedef {} Sum;\n#define KEPT_AT {}\n", tile.groups,
-                               anchors.coded() ? "int" : "float", working_bytes(tile)) +
-                   (tile.groups ? group_text(tile.n, anchors) : std::string()) +
+                   fmt::format("typedef {} Sum;\n#define KEPT_AT {}\n", anchors.coded() ? "int" : "float",
+                               working_bytes(tile)) +
                    fmt::format(
                        "#define BM {}\n#define BN {}\n#define BK {}\n#define WARPS {}\n#define WARPS_M {}\n"
                        "#define STAGES {}\n#define SPLITS {}\n#define CLUSTER {:d}\n",
@@ -256,8 +239,8 @@ struct ImplicitGemmFamily {
   static GridLaunch launch_matmul(const Code& code, const LoadContext& context, const FinishParameters& finish,
                                   const Images& images) {
     const CtaTile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
-    const bool vectors = tile.groups || context.shapes.outputs[0].dtype == DType::i8;
-    const bool waits = code.cluster || (vectors && code.choice.splits == 1);
+    const bool encodes = context.shapes.outputs[0].dtype == DType::i8;
+    const bool waits = code.cluster || (encodes && code.choice.splits == 1);
     const int64_t working = std::max(shared_bytes(tile), waits ? waiting_bytes(tile) : 0);
     const int64_t shared = code.keeps ? working_bytes(tile) + tile.m * tile.n : working;
     const MatmulParameters parameters{

@@ -10,21 +10,13 @@
 //
 // Of codes (CODED) the sums are integers, which become floats before anything is done to them; around images lies their zero point.
 //
-// WARP_GROUPS (Hopper): four warps multiply 64 rows by all BN columns in one instruction, which reads both operands from shared memory while
-// the warps go on. A row there is 128 bytes, its pieces exchanged by the row's number as the instruction expects it; multiply_group() is written for BN.
-//
-// Before this stand T (elements of both operands) and MMA_TYPE ("f16" or "bf16") or, CODED; Sum (int or float), WARP_GROUPS, HAS_ZERO (whether the operand's zero point is no code of 0); BM, BN, BK, WARPS, WARPS_M (of them along BM; all where WARP_GROUPS), STAGES, SPLITS, CLUSTER;
+// Before this stand T (elements of both operands) and MMA_TYPE ("f16" or "bf16") or, CODED; Sum (int or float), HAS_ZERO (whether the operand's zero point is no code of 0); BM, BN, BK, WARPS, WARPS_M (of them along BM), STAGES, SPLITS, CLUSTER;
 // CHANNELS (a multiple of 8), FILTERS (even where SPLITS > 1), ROW_FILTERS (FILTERS or a multiple of BN), TAPS, TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the
 // KEPT_AT (where in shared memory, in bytes, a residual of codes lies), the parameters, the epilogue's switches and finish().
 
 #define PIECE (16 / (int)sizeof(T))  // elements of 16 bytes
-#if WARP_GROUPS
-#define PITCH BK
-#define AHEAD (STAGES - 2)           // steps whose operands are on their way; the instructions of one more may be reading theirs
-#else
 #define PITCH (BK + PIECE)           // elements per row in shared memory: neighbouring rows in other banks
 #define AHEAD (STAGES - 1)
-#endif
 #define STEP (2 * PIECE)             // of the inner axis that an instruction multiplies
 #define DEPTH (TAPS * CHANNELS)
 #define STEPS ((DEPTH + BK - 1) / BK)
@@ -52,18 +44,8 @@ static inline void multiply(float* c, const unsigned* a, unsigned b0, unsigned b
 #endif
 // Where a piece of a row lies.
 static inline int place_of(int row, int piece) {
-  return row * PITCH + (WARP_GROUPS ? piece ^ row % 8 * PIECE : piece);
+  return row * PITCH + piece;
 }
-#if WARP_GROUPS
-// The compiler may not read a sum any earlier.
-static inline void hold(int& sum) { asm volatile("/* held */" : "+r"(sum) : : "memory"); }
-static inline void hold(float& sum) { asm volatile("/* held */" : "+f"(sum) : : "memory"); }
-// Shared memory as such an instruction is told of it: rows of 128 bytes, eight by eight.
-static inline unsigned long long matrix_at(const T* first) {
-  const unsigned long long at = (unsigned)__cvta_generic_to_shared(first);
-  return (at & 0x3ffff) >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
-}
-#endif
 static inline void load_matrices(unsigned* to, const T* row) {
   const unsigned at = (unsigned)__cvta_generic_to_shared(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at));
@@ -93,7 +75,7 @@ struct Window {
 #endif
 
 // Where a thread's sums lie apart, a block puts all down and finishes them in vectors.
-#define PUTS_DOWN (CLUSTER || (SPLITS == 1 && (ENCODES || WARP_GROUPS)))
+#define PUTS_DOWN (CLUSTER || (SPLITS == 1 && ENCODES))
 // A block's share of a residual of codes waits in shared memory, behind all else there.
 #define KEEPS_ADDED (ADDS_CODES && PUTS_DOWN && SPLITS == 1 && ROW_FILTERS == FILTERS && FILTERS % 16 == 0)
 #define WIDTH (ROW_FILTERS % 4 == 0 ? 4 : ROW_FILTERS % 2 == 0 ? 2 : 1)
@@ -101,11 +83,7 @@ struct Window {
 extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(IMPLICIT_GEMM_PARAMETERS) {
   const Ends ends = {bias, factors, residual, numbers, {y0, y1, y2, y3}};
   extern __shared__ uint4 memory[];
-#if WARP_GROUPS
-  T* const shared_a = reinterpret_cast<T*>(memory) + (1024 - (unsigned)__cvta_generic_to_shared(memory) % 1024) % 1024 / (int)sizeof(T);
-#else
   T* const shared_a = reinterpret_cast<T*>(memory);
-#endif
   T* const shared_b = shared_a + STAGES * BM * PITCH;
 #if KEEPS_ADDED
   Added* const kept = reinterpret_cast<Added*>(memory) + KEPT_AT;
@@ -183,18 +161,6 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
   };
   for (int step = begin; step < end; ++step) {
     asm volatile("cp.async.wait_group %0;" : : "n"(AHEAD - 1));
-#if WARP_GROUPS
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-    const T* a = shared_a + (step % STAGES * BM + warp / 4 * 64) * PITCH;
-    const T* b = shared_b + step % STAGES * BN * PITCH;
-#pragma unroll
-    for (int part = 0; part < BK / STEP; ++part) multiply_group(sums[0], matrix_at(a + part * STEP), matrix_at(b + part * STEP));
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-    asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");  // the step before has read its operands, whose place is free now
-    fetch_step(step + AHEAD);
-#else
     __syncthreads();
     fetch_step(step + AHEAD);
     const T* a = shared_a + (step % STAGES * BM + warp_m * (BM / WARPS_M)) * PITCH;
@@ -217,15 +183,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
 #pragma unroll
         for (int n = 0; n < TILES_N; ++n) multiply(sums[m][n], rows[part % 2][m], columns[part % 2][n / 2][n % 2 * 2], columns[part % 2][n / 2][n % 2 * 2 + 1]);
     }
-#endif
   }
-#if WARP_GROUPS
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-#pragma unroll
-  for (int n = 0; n < TILES_N; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) hold(sums[0][n][i]);
-#endif
 
 #if PUTS_DOWN
   // The sums take the place of the operands; each block of a cluster adds up and finishes its share of the rows.

@@ -15,7 +15,7 @@
 namespace hone::cuda {
 namespace {
 
-constexpr size_t kOffers = 6;
+constexpr size_t kOffers = 5;
 constexpr int64_t kRowBytes = 128, kMostTaps = 64, kMostStages = 8, kMostKept = 4;
 constexpr int64_t kSharedBytes = 227 << 10, kReserved = (8 * 16 * kRowBytes) + 1024 + 256;  // results, alignment, barriers
 constexpr int64_t kThreads = 384;
@@ -29,7 +29,6 @@ constexpr std::array kTiles{PersistentTile{2, 1, 256}, PersistentTile{2, 1, 192}
                             PersistentTile{2, 1, 64},  PersistentTile{2, 2, 128}, PersistentTile{1, 2, 128},
                             PersistentTile{1, 2, 64},  PersistentTile{1, 1, 256}, PersistentTile{1, 1, 128},
                             PersistentTile{1, 1, 64}};
-constexpr int64_t kClusters[] = {1, 2};
 
 struct PersistentParameters {
   static constexpr std::string_view kKernel = "persistent_gemm";
@@ -48,7 +47,7 @@ struct PersistentTactic {
   int64_t tile = 0, cluster = 1;  // of kTiles; blocks that share their weights' way
   static void fields(auto& self, auto& visit) {
     visit("tile", self.tile, 0, static_cast<int64_t>(kTiles.size()) - 1);
-    visit("cluster", self.cluster, 1, kClusters[std::size(kClusters) - 1]);
+    visit("cluster", self.cluster, 1, 2);
   }
 };
 
@@ -108,6 +107,31 @@ std::string reason_against_tiles(const Anchors& anchors) {
   return anchors.epilogue().residual >= 0 && anchors.matmuls() > 1 ? "several matmuls, and a sum" : "";
 }
 
+/// Whether groups of four warps multiply on all of them (wgmma).
+bool has_warp_groups(const std::vector<std::string>& architectures) {
+  return std::ranges::all_of(architectures, [](const std::string& name) { return name == "sm_90"; });
+}
+
+/// multiply_group(): 64 rows by so many columns, 32 bytes of the inner axis.
+std::string group_text(int64_t columns, const Anchors& anchors) {
+  const bool coded = anchors.coded();
+  const std::string_view type = type_name(anchors.floats());
+  const int64_t sums = columns / 2;
+  std::string list, operands;
+  for (int64_t i = 0; i < sums; ++i) {
+    list += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
+    operands += fmt::format("{}\"+{}\"(c[{}][{}])", i == 0 ? "" : ", ", coded ? 'r' : 'f', i / 4, i % 4);
+  }
+  const std::string types = coded ? "k32.s32.s8.s8" : fmt::format("k16.f32.{0}.{0}", type);
+  const std::string name = fmt::format("adds_{}_{}", coded ? "s8" : type, columns);
+  return fmt::format(
+      "static inline void multiply_group(Sum (*c)[4], unsigned long long a, unsigned long long b) {{\n  asm volatile("
+      "\"{{.reg .pred {0}; setp.ne.b32 {0}, %{1}, 0; wgmma.mma_async.sync.aligned.m64n{2}{3} {{{4}}}, %{5}, %{6}, "
+      "{0}{7};}}\""
+      " : {8} : \"l\"(a), \"l\"(b), \"r\"(1));\n}}\n",
+      name, sums + 2, columns, types, list, sums, sums + 1, coded ? "" : ", 1, 1, 0, 0", operands);
+}
+
 /// Whether a pixel's operands are a row of the input.
 bool is_plain(const Anchors& anchors) {
   if (!anchors.conv) return true;
@@ -134,7 +158,7 @@ double cost_of(const PersistentTile& tile, int64_t cluster, int64_t pixels, int6
   return 3.0 + rounds * (static_cast<double>(steps) * std::max(multiply, fetch) + end);
 }
 
-/// The best few, most promising first. A tile's filters are of one of the matmuls.
+/// The best few, most promising first; the first one in the other kind of cluster, too. A tile's filters are of one of the matmuls.
 std::vector<PersistentTactic> choices(const Anchors& anchors, int64_t processors) {
   const Filters filters = anchors.filters();
   const int64_t count = filters.count * anchors.matmuls(), pixels = anchors.pixels();
@@ -144,15 +168,16 @@ std::vector<PersistentTactic> choices(const Anchors& anchors, int64_t processors
     const PersistentTile& tile = kTiles[i];
     if (anchors.matmuls() > 1 && filters.count % tile.n != 0) continue;
     if (division_of(tile, anchors).stages < 2) continue;
-    for (const int64_t cluster : kClusters) {
-      if (cluster > 1 && pixels <= tile.m()) continue;
-      list.push_back({{static_cast<int64_t>(i), cluster}, cost_of(tile, cluster, pixels, count, steps, processors)});
-    }
+    const auto cost = [&](int64_t cluster) { return cost_of(tile, cluster, pixels, count, steps, processors); };
+    const int64_t cluster = pixels > tile.m() && cost(2) < cost(1) ? 2 : 1;
+    list.push_back({{static_cast<int64_t>(i), cluster}, cost(cluster)});
   }
   std::ranges::stable_sort(list, {}, &Choice::cost);
   if (list.size() > kOffers) list.resize(kOffers);
   std::vector<PersistentTactic> tactics;
   for (const Choice& choice : list) tactics.push_back(choice.tactic);
+  if (!tactics.empty() && pixels > kTiles[static_cast<size_t>(tactics[0].tile)].m())
+    tactics.push_back({tactics[0].tile, 3 - tactics[0].cluster});
   return tactics;
 }
 

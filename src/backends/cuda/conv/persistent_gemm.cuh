@@ -173,10 +173,31 @@ static inline void fetch_added(const Added* residual, const Tiles& tile, int pix
   }
 }
 
-// A pair of neighbours at `column` of a row of so many pieces.
-template <typename E> static inline Vector<E, 2>& pair_at(char* rows, int row, int column, int pieces) {
+// A thread's pair of neighbours in its row of so many pieces, at a column that all threads name, is behind the row's begin by this ^ column's byte.
+template <typename E> static inline unsigned place_of_pair(int row, int column, int pieces) {
   const int byte = column * (int)sizeof(E);
-  return *reinterpret_cast<Vector<E, 2>*>(rows + place_of(row, byte / 16, pieces) + byte % 16);
+  return (byte / 16 ^ row % (pieces % 8 == 0 ? 8 : 4)) * 16 | byte % 16;
+}
+// Two pairs of neighbours as four, and four as two pairs; codes go together, or the compiler takes them one by one.
+template <typename E> static inline Vector<E, 4> pairs_of(const char* first, const char* second) {
+  Vector<E, 4> four;
+  if (sizeof(E) == 1) {
+    *reinterpret_cast<unsigned*>(four.at) = *reinterpret_cast<const unsigned short*>(first) | (unsigned)*reinterpret_cast<const unsigned short*>(second) << 16;
+  } else {
+    *reinterpret_cast<Vector<E, 2>*>(four.at) = *reinterpret_cast<const Vector<E, 2>*>(first);
+    *reinterpret_cast<Vector<E, 2>*>(four.at + 2) = *reinterpret_cast<const Vector<E, 2>*>(second);
+  }
+  return four;
+}
+template <typename E> static inline void store_pairs(const Vector<E, 4>& four, char* first, char* second) {
+  if (sizeof(E) == 1) {
+    const unsigned all = *reinterpret_cast<const unsigned*>(four.at);
+    *reinterpret_cast<unsigned short*>(first) = (unsigned short)all;
+    *reinterpret_cast<unsigned short*>(second) = (unsigned short)(all >> 16);
+  } else {
+    *reinterpret_cast<Vector<E, 2>*>(first) = *reinterpret_cast<const Vector<E, 2>*>(four.at);
+    *reinterpret_cast<Vector<E, 2>*>(second) = *reinterpret_cast<const Vector<E, 2>*>(four.at + 2);
+  }
 }
 // Of a constant, which no store changes: the compiler may ask for it long before.
 static inline void constant_pair(const float* from, float* to) {
@@ -207,10 +228,16 @@ static inline Vector<Result, 4> finish_four(const Sum* sums, const Columns& colu
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const float sum = (float)sums[i] * columns.factor[i % 2] + columns.shift[i % 2];
+#if SATURATES
+    whole[i] = finish_unrounded(sum, other[i], numbers, columns.late[i % 2]);
+#else
     whole[i] = finish(sum, other[i], numbers, columns.late[i % 2]);
+#endif
   }
   Vector<Result, 4> result;
-#if ENCODES
+#if SATURATES
+  *reinterpret_cast<unsigned*>(result.at) = saturated_codes(whole[0], whole[1], whole[2], whole[3], (int)ENCODED_ZERO);
+#elif ENCODES
   *reinterpret_cast<unsigned*>(result.at) = codes_of(whole[0], whole[1], whole[2], whole[3]);
 #else
   store_floats<4>(whole, result.at);
@@ -222,6 +249,9 @@ static inline Vector<Result, 4> finish_four(const Sum* sums, const Columns& colu
 static inline void finish_rows_of_warp(const Ends& ends, Sum (*sums)[4], int pixels, int first_pixel, int first_filter, char* kept, int kept_row, char* to) {
   constexpr int kAtOnce = ROW_BYTES / (int)sizeof(Result), kColumns = BN % kAtOnce == 0 ? kAtOnce : 64, kPieces = kColumns * (int)sizeof(Result) / 16;
   const int lane = threadIdx.x % 32, row = lane / 4, column = lane % 4 * 2;
+  const unsigned kept_place = place_of_pair<Added>(row, column, ADDED_PIECES), to_place = place_of_pair<Result>(row, column, 8);
+  const char* const kept_begin = kept + (kept_row + row) * ADDED_PIECES * 16;
+  char* const to_begin = to + row * ROW_BYTES;
   Result* const results = ends.results.of(first_filter / ROW_FILTERS) + first_filter % ROW_FILTERS;
 #pragma unroll
   for (int begin = 0; begin < BN; begin += kColumns) {
@@ -229,17 +259,16 @@ static inline void finish_rows_of_warp(const Ends& ends, Sum (*sums)[4], int pix
     Vector<Added, 4> added[kColumns / 8];
     if (HAS_RESIDUAL) {
 #pragma unroll
-      for (int n = 0; n < kColumns / 8; ++n)
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-          *reinterpret_cast<Vector<Added, 2>*>(added[n].at + 2 * half) = pair_at<Added>(kept, kept_row + row + 8 * half, begin + n * 8 + column, ADDED_PIECES);
+      for (int n = 0; n < kColumns / 8; ++n) {
+        const char* const at = kept_begin + (kept_place ^ (begin + n * 8) * (int)sizeof(Added));
+        added[n] = pairs_of<Added>(at, at + 8 * ADDED_PIECES * 16);
+      }
     }
 #pragma unroll
     for (int n = 0; n < kColumns / 8; ++n) {
-      const Vector<Result, 4> four = finish_four(sums[begin / 8 + n], Columns(ends, first_filter + begin + n * 8 + column), added[n], ends.numbers);
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-        pair_at<Result>(to, row + 8 * half, n * 8 + column, 8) = *reinterpret_cast<const Vector<Result, 2>*>(four.at + 2 * half);
+      char* const at = to_begin + (to_place ^ n * 8 * (int)sizeof(Result));
+      const Columns columns(ends, first_filter + begin + n * 8 + column);
+      store_pairs(finish_four(sums[begin / 8 + n], columns, added[n], ends.numbers), at, at + 8 * ROW_BYTES);
     }
     __syncwarp();
 #pragma unroll
