@@ -132,8 +132,8 @@ void compile(_nvrtcProgram& program, const std::string& architecture) {
           "/kernel.ii")) {
     std::ofstream(folder.path + "/host.cpp") << host_text(read(folder.path + "/kernel.ii"));
     // Hidden: what several kernels call alike must not be taken for one when they are loaded.
-    if (run("-std=c++20 -O1 -ffp-contract=off -fvisibility=hidden -shared -fPIC " + folder.path + "/host.cpp -o " + folder.path +
-            "/kernel.so"))
+    if (run("-std=c++20 -O1 -ffp-contract=off -fvisibility=hidden -shared -fPIC " + folder.path + "/host.cpp -o " +
+            folder.path + "/kernel.so"))
       program.code = read(folder.path + "/kernel.so");
   }
   program.log = read(folder.path + "/log");

@@ -74,10 +74,11 @@ static Thread threads[kMostBlocks * kMostThreads];  // of a block behind those o
 static unsigned current = 0;
 static uint3 cluster = {1, 1, 1}, first_block;
 static std::deque<std::function<void()>> late;  // what arrives when nothing else is left to do
-static bool turned = false;                     // whether some barrier has, since threads that wait for one were last asked
+static bool turned = false;  // whether some barrier has, since threads that wait for one were last asked
 static ucontext_t scheduler;
 static const std::function<void()>* body;
-alignas(16) static char slots[2][kMostBlocks * kMostThreads][kSlotBytes];  // of a warp's instruction and of the one before
+alignas(
+    16) static char slots[2][kMostBlocks * kMostThreads][kSlotBytes];  // of a warp's instruction and of the one before
 
 inline unsigned own_block() { return current / kMostThreads; }
 inline char* own_shared() { return dynamic_shared[own_block()]; }
@@ -158,8 +159,8 @@ inline bool release_all() {
   });
   for_blocks([&](unsigned first, unsigned last) {
     for (unsigned i = first; i < last; ++i) {
-      const bool goes_on = (whole && threads[i].state == State::at_cluster) ||
-                           (turned && threads[i].state == State::at_turn);
+      const bool goes_on =
+          (whole && threads[i].state == State::at_cluster) || (turned && threads[i].state == State::at_turn);
       if (goes_on) threads[i].state = State::ready;
       any |= goes_on;
     }

@@ -105,8 +105,7 @@ void multiply_group(const Operand* operands) {
   const unsigned first_row = threadIdx.x / 32 % 4 * 16 + lane() / 4;
   Sum rows[2][kDepth];
   for (unsigned half = 0; half < 2; ++half)
-    for (unsigned k = 0; k < kDepth; ++k)
-      rows[half][k] = static_cast<Sum>(element_of<T>(a, first_row + half * 8, k));
+    for (unsigned k = 0; k < kDepth; ++k) rows[half][k] = static_cast<Sum>(element_of<T>(a, first_row + half * 8, k));
   for (unsigned i = 0; i < kColumns / 4; ++i) {  // a column, in both rows
     const unsigned column = i / 2 * 8 + lane() % 4 * 2 + i % 2;
     Sum &upper = operands[i / 2 * 4 + i % 2].as<Sum>(), &lower = operands[i / 2 * 4 + 2 + i % 2].as<Sum>();
@@ -278,10 +277,13 @@ constexpr Instruction kInstructions[] = {
      }},
     {"cvt.pack.sat.s8.s32.b32 ",
      [](const Operand* o) {
-       const auto saturated = [](int value) { return static_cast<unsigned>(value < -128 ? -128 : value > 127 ? 127 : value) & 0xff; };
+       const auto saturated = [](int value) {
+         return static_cast<unsigned>(value < -128 ? -128 : value > 127 ? 127 : value) & 0xff;
+       };
        o[0].as<unsigned>() = o[3].as<unsigned>() << 16 | saturated(o[1].as<int>()) << 8 | saturated(o[2].as<int>());
      }},
-    {"ld.global.nc.v2.f32 ", [](const Operand* o) {
+    {"ld.global.nc.v2.f32 ",
+     [](const Operand* o) {
        for (unsigned i = 0; i < 2; ++i) o[i].as<float>() = o[2].as<const float*>()[i];
      }},
     {"barrier.cluster.", [](const Operand*) { wait(State::at_cluster); }},

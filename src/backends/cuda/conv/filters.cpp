@@ -176,12 +176,18 @@ std::string epilogue_text(const RegionMatch& match, const EpilogueCode& epilogue
          fmt::format(
              "static inline float finish(float sum, float residual, const StepNumbers& numbers, float late_bias "
              "= 0) {{\n{}  return sum;\n}}\n",
-             texts.steps) +
-         (texts.unrounded.empty()
-              ? "#define SATURATES 0\n"
-              : fmt::format("#define SATURATES 1\n#define ENCODED_ZERO {}\nstatic inline float finish_unrounded(float sum, "
-                            "float residual, const StepNumbers& numbers, float late_bias) {{\n{}  return sum;\n}}\n",
-                            texts.zero, texts.unrounded));
+             texts.steps);
+}
+
+std::string unrounded_text(const RegionMatch& match) {
+  const RegionTexts texts(match);
+  if (texts.unrounded.empty()) return "#define SATURATES 0\n";
+  return fmt::format(
+      "#define SATURATES 1\n#define ENCODED_ZERO {}\n"
+      "static inline float finish_unrounded(float sum, float residual, const StepNumbers& numbers, float late_bias) "
+      "{{\n{}"
+      "  return sum;\n}}\n",
+      texts.zero, texts.unrounded);
 }
 
 }  // namespace hone::cuda

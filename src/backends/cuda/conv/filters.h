@@ -54,8 +54,10 @@ std::string activation_text(const Activation& activation);
 std::string operand_text(const RegionMatch& match);
 /// Result and Added (elements of the result and of the residual), ENCODES (whether results are codes), HAS_BIAS, LATE_BIAS, HAS_RESIDUAL, the activation,
 /// added(element, numbers), the float that a residual's stands for, and finish(sum, residual, numbers, late_bias), which does all that
-/// follows the bias; a late one it adds itself. SATURATES: whether results are all codes of 8 bits; then finish_unrounded() gives the steps
-/// that they are to be rounded to, and ENCODED_ZERO what is added to those.
+/// follows the bias; a late one it adds itself.
 std::string epilogue_text(const RegionMatch& match, const EpilogueCode& epilogue);
+/// SATURATES: whether results are all the codes of 8 bits. Then finish_unrounded(), like finish(), gives the steps before they are
+/// rounded to whole ones, and ENCODED_ZERO is what is added to those.
+std::string unrounded_text(const RegionMatch& match);
 
 }  // namespace hone::cuda

@@ -172,8 +172,8 @@ Images images_of(bool images, int64_t pixel, const Dims& in, const Dims& out, in
   return sizes;
 }
 
-FinishParameters finish_parameters(const EpilogueCode& epilogue, bool coded, const LoadContext& context, int64_t filters,
-                                   const std::vector<double>& numbers) {
+FinishParameters finish_parameters(const EpilogueCode& epilogue, bool coded, const LoadContext& context,
+                                   int64_t filters, const std::vector<double>& numbers) {
   const auto matmuls = static_cast<int64_t>(context.shapes.outputs.size());
   HONE_CHECK(matmuls > 0 && matmuls <= kMostMatmuls && filters % matmuls == 0,
              "a matmul in the plan makes {} results of {} filters", matmuls, filters);
@@ -183,9 +183,8 @@ FinishParameters finish_parameters(const EpilogueCode& epilogue, bool coded, con
   const Place factors{coded ? PlaceKind::constant : PlaceKind::none, epilogue.bias ? 2 : 1};
   HONE_CHECK(!coded || elements(context.dims_of(factors)) == 2 * filters,
              "a matmul in the plan has no factors of {} filters", filters);
-  FinishParameters finish{.epilogue = epilogue_reads(epilogue, context, filters, numbers),
-                          .factors = factors.pointer(),
-                          .y = {}};
+  FinishParameters finish{
+      .epilogue = epilogue_reads(epilogue, context, filters, numbers), .factors = factors.pointer(), .y = {}};
   for (int64_t i = 0; i < matmuls; ++i) finish.y[static_cast<size_t>(i)] = output(i);
   return finish;
 }

@@ -87,7 +87,7 @@ std::string types_text(const Anchors& anchors);
 /// The images at concrete sizes of operand and result; `pixel` of an image's are one.
 Images images_of(bool images, int64_t pixel, const Dims& in, const Dims& out, int64_t filters);
 /// The results of so many matmuls and what finishes them. Throws Error where the plan's tensors are not such.
-FinishParameters finish_parameters(const EpilogueCode& epilogue, bool coded, const LoadContext& context, int64_t filters,
-                                   const std::vector<double>& numbers);
+FinishParameters finish_parameters(const EpilogueCode& epilogue, bool coded, const LoadContext& context,
+                                   int64_t filters, const std::vector<double>& numbers);
 
 }  // namespace hone::cuda

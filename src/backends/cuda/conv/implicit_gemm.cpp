@@ -23,23 +23,12 @@ constexpr int64_t kMostInCluster = 8;  // blocks that run together on every GPU 
 struct CtaTile {
   int64_t m, n, k, warps, warps_m, stages;
 };
-constexpr std::array kTiles{
-    CtaTile{64, 64, 32, 4, 2, 4},
-    CtaTile{32, 64, 32, 4, 1, 4},
-    CtaTile{64, 32, 32, 4, 2, 4},
-    CtaTile{128, 64, 32, 4, 2, 4},
-    CtaTile{128, 128, 32, 4, 2, 3},
-    CtaTile{32, 32, 32, 4, 2, 6},
-    CtaTile{64, 64, 64, 4, 2, 4},
-    CtaTile{32, 64, 64, 4, 1, 4},
-    CtaTile{64, 32, 64, 4, 2, 4},
-    CtaTile{128, 64, 64, 4, 2, 3},
-    CtaTile{128, 128, 64, 4, 2, 3},
-    CtaTile{32, 32, 64, 4, 2, 6},
-    CtaTile{128, 64, 64, 8, 4, 3},
-    CtaTile{128, 128, 64, 8, 4, 3},
-    CtaTile{64, 64, 64, 8, 2, 4},
-    CtaTile{64, 64, 128, 8, 2, 3}};
+constexpr std::array kTiles{CtaTile{64, 64, 32, 4, 2, 4},  CtaTile{32, 64, 32, 4, 1, 4},   CtaTile{64, 32, 32, 4, 2, 4},
+                            CtaTile{128, 64, 32, 4, 2, 4}, CtaTile{128, 128, 32, 4, 2, 3}, CtaTile{32, 32, 32, 4, 2, 6},
+                            CtaTile{64, 64, 64, 4, 2, 4},  CtaTile{32, 64, 64, 4, 1, 4},   CtaTile{64, 32, 64, 4, 2, 4},
+                            CtaTile{128, 64, 64, 4, 2, 3}, CtaTile{128, 128, 64, 4, 2, 3}, CtaTile{32, 32, 64, 4, 2, 6},
+                            CtaTile{128, 64, 64, 8, 4, 3}, CtaTile{128, 128, 64, 8, 4, 3}, CtaTile{64, 64, 64, 8, 2, 4},
+                            CtaTile{64, 64, 128, 8, 2, 3}};
 constexpr int64_t kSplits[] = {1, 2, 4, 8, 16};
 constexpr size_t kOffersPerSplit = 4, kOffersWhole = 6;
 
@@ -157,8 +146,8 @@ std::vector<Choice> choices(int64_t pixels, const Filters& filters, int64_t matm
 /// KEEPS_ADDED.
 bool keeps_residual(const Anchors& anchors, const ImplicitGemmTactic& choice) {
   const RegionMatch& match = anchors.match();
-  return match.residual_codes && choice.splits == 1 && match.encodes &&
-         anchors.filters().count % 16 == 0 && anchors.matmuls() == 1;
+  return match.residual_codes && choice.splits == 1 && match.encodes && anchors.filters().count % 16 == 0 &&
+         anchors.matmuls() == 1;
 }
 
 struct ImplicitGemmFamily {
@@ -176,8 +165,7 @@ struct ImplicitGemmFamily {
     if (matmuls > kMostMatmuls) return out.refuse(kName, fmt::format("{} matmuls", matmuls));
     Filters filters = anchors.filters();
     filters.count *= matmuls;
-    for (const Choice& choice :
-         choices(anchors.pixels(), filters, matmuls, anchors.piece(), problem.device.workers))
+    for (const Choice& choice : choices(anchors.pixels(), filters, matmuls, anchors.piece(), problem.device.workers))
       out.offer({"cuda", std::string(kName),
                  write_fields(Params{.tile = static_cast<int64_t>(choice.tile), .splits = choice.splits}),
                  std::vector<Layout>(problem.region.inputs().size(), anchors.layout()),
@@ -201,14 +189,14 @@ struct ImplicitGemmFamily {
                   .keeps = keeps_residual(anchors, params),
                   .epilogue = anchors.epilogue(),
                   .numbers = step_numbers(anchors.match())};
-    built.source = types_text(anchors) +
-                   fmt::format("typedef {} Sum;\n#define KEPT_AT {}\n", anchors.coded() ? "int" : "float",
-                               working_bytes(tile)) +
-                   fmt::format(
-                       "#define BM {}\n#define BN {}\n#define BK {}\n#define WARPS {}\n#define WARPS_M {}\n"
-                       "#define STAGES {}\n#define SPLITS {}\n#define CLUSTER {:d}\n",
-                       tile.m, tile.n, tile.k * anchors.piece() / 8, tile.warps, tile.warps_m, tile.stages,
-                       params.splits, built.code.cluster);
+    built.source =
+        types_text(anchors) +
+        fmt::format("typedef {} Sum;\n#define KEPT_AT {}\n", anchors.coded() ? "int" : "float", working_bytes(tile)) +
+        fmt::format(
+            "#define BM {}\n#define BN {}\n#define BK {}\n#define WARPS {}\n#define WARPS_M {}\n"
+            "#define STAGES {}\n#define SPLITS {}\n#define CLUSTER {:d}\n",
+            tile.m, tile.n, tile.k * anchors.piece() / 8, tile.warps, tile.warps_m, tile.stages, params.splits,
+            built.code.cluster);
     built.source += fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
                                 built.code.filters, filters.count) +
                     window_text(anchors) + declare<MatmulParameters, SumParameters>() +

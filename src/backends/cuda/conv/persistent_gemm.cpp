@@ -17,7 +17,8 @@ namespace {
 
 constexpr size_t kOffers = 5;
 constexpr int64_t kRowBytes = 128, kMostTaps = 64, kMostStages = 8, kMostKept = 4;
-constexpr int64_t kSharedBytes = 227 << 10, kReserved = (8 * 16 * kRowBytes) + 1024 + 256;  // results, alignment, barriers
+constexpr int64_t kSharedBytes = 227 << 10,
+                  kReserved = (8 * 16 * kRowBytes) + 1024 + 256;  // results, alignment, barriers
 constexpr int64_t kThreads = 384;
 
 /// What a block computes at a time: by two groups of four warps the same tile, or by each its own, of `parts` times 64 rows for a group.
@@ -84,7 +85,10 @@ int64_t size_of_codes_or(DType floats, bool codes) { return codes ? 1 : static_c
 Division division_of(const PersistentTile& tile, const Anchors& anchors) {
   const bool residual = anchors.epilogue().residual >= 0;
   const int64_t stage = (tile.m() + tile.n) * kRowBytes;
-  const int64_t added = residual ? tile.m() * tile.n * size_of_codes_or(anchors.floats(), static_cast<bool>(anchors.match().residual_codes)) : 0;
+  const int64_t added =
+      residual
+          ? tile.m() * tile.n * size_of_codes_or(anchors.floats(), static_cast<bool>(anchors.match().residual_codes))
+          : 0;
   // Where groups take turns, a tile's place is not the one of the tile before.
   const int64_t least = residual && tile.groups == 1 ? 2 : 1;
   Division best;
@@ -148,7 +152,8 @@ struct Choice {
 };
 
 /// Microseconds, roughly, on an H100 or H200: what a block multiplies, what it waits for from the second-level cache, and its ends.
-double cost_of(const PersistentTile& tile, int64_t cluster, int64_t pixels, int64_t filters, int64_t steps, int64_t processors) {
+double cost_of(const PersistentTile& tile, int64_t cluster, int64_t pixels, int64_t filters, int64_t steps,
+               int64_t processors) {
   const int64_t tiles = round_up(blocks_of(pixels, tile.m()), cluster) * blocks_of(filters, tile.n);
   const int64_t at_once = std::max<int64_t>(processors, 1) * (tile.groups == 1 ? 2 : 1);
   const auto rounds = static_cast<double>(blocks_of(tiles, at_once) * (tile.groups == 1 ? 2 : 1));
@@ -233,15 +238,17 @@ struct PersistentGemmFamily {
                   .epilogue = anchors.epilogue(),
                   .numbers = step_numbers(anchors.match())};
     built.source = types_text(anchors) +
-                   fmt::format("typedef {} Sum;\n#define GROUPS {}\n#define PARTS {}\n#define BN {}\n#define STAGES {}\n"
-                               "#define KEPT {}\n#define CLUSTER {}\n#define PLAIN {:d}\n",
-                               anchors.coded() ? "int" : "float", tile.groups, tile.parts, tile.n, division.stages,
-                               division.kept, params.cluster, is_plain(anchors)) +
+                   fmt::format(
+                       "typedef {} Sum;\n#define GROUPS {}\n#define PARTS {}\n#define BN {}\n#define STAGES {}\n"
+                       "#define KEPT {}\n#define CLUSTER {}\n#define PLAIN {:d}\n",
+                       anchors.coded() ? "int" : "float", tile.groups, tile.parts, tile.n, division.stages,
+                       division.kept, params.cluster, is_plain(anchors)) +
                    group_text(tile.n, anchors) +
                    fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
                                built.code.filters, filters.count) +
                    window_text(anchors) + declare<PersistentParameters>() +
-                   epilogue_text(anchors.match(), built.code.epilogue) + kernels::ends + kernels::persistent_gemm;
+                   epilogue_text(anchors.match(), built.code.epilogue) + unrounded_text(anchors.match()) +
+                   kernels::ends + kernels::persistent_gemm;
     return built;
   }
 
@@ -253,10 +260,12 @@ struct PersistentGemmFamily {
                                     context.shapes.outputs[0].dims, code.filters / matmuls);
     HONE_CHECK(!context.constants.empty() && context.constants[0].dims.front() == blocks_of(code.filters, tile.n),
                "a matmul in the plan has no weights of {} filters", code.filters);
-    const PersistentParameters parameters{.x = input(code.x), .weights = constant(0), .finish = finish, .images = images};
+    const PersistentParameters parameters{
+        .x = input(code.x), .weights = constant(0), .finish = finish, .images = images};
     const int64_t cluster = code.choice.cluster;
     const int64_t tiles = blocks_of(blocks_of(images.pixels, tile.m()), cluster) * blocks_of(code.filters, tile.n);
-    GridLaunch launch = launch_of(*context.module, parameters, {{cluster}, kThreads, static_cast<unsigned>(code.shared)});
+    GridLaunch launch =
+        launch_of(*context.module, parameters, {{cluster}, kThreads, static_cast<unsigned>(code.shared)});
     // No more than run at once, or the others would begin when these have done their share.
     const int64_t known = cluster > 1 ? clusters_at_once(launch, cluster) : 0;
     const int64_t at_once = known > 0 ? known : std::max<int64_t>(context.processors / cluster, 1);

@@ -221,6 +221,15 @@ struct Columns {
   }
 };
 
+// Floats rounded to whole numbers, plus `zero`, held to 8 bits: an addition rounds, and what is beyond its reach stays beyond them.
+static inline int whole_of(float x, int zero) { return __float_as_int(x + 12582912.0f) - 0x4b400000 + zero; }
+static inline unsigned saturated_codes(float a, float b, float c, float d, int zero) {
+  unsigned high, all;
+  asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(high) : "r"(whole_of(d, zero)), "r"(whole_of(c, zero)), "r"(0));
+  asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(whole_of(b, zero)), "r"(whole_of(a, zero)), "r"(high));
+  return all;
+}
+
 // Two columns of a row and of the eighth row behind it.
 static inline Vector<Result, 4> finish_four(const Sum* sums, const Columns& columns, const Vector<Added, 4>& added, const StepNumbers& numbers) {
   float other[4] = {}, whole[4];

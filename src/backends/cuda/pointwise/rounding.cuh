@@ -23,14 +23,6 @@ static inline unsigned code_of(float whole) { return __float_as_uint(whole + 125
 static inline unsigned codes_of(float a, float b, float c, float d) {
   return __byte_perm(__byte_perm(code_of(a), code_of(b), 0x0040), __byte_perm(code_of(c), code_of(d), 0x0040), 0x5410);
 }
-// Floats rounded to whole numbers, plus `zero`, held to 8 bits: an addition rounds, and what is beyond it stays beyond.
-static inline int whole_of(float x, int zero) { return __float_as_int(x + 12582912.0f) - 0x4b400000 + zero; }
-static inline unsigned saturated_codes(float a, float b, float c, float d, int zero) {
-  unsigned high, all;
-  asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(high) : "r"(whole_of(d, zero)), "r"(whole_of(c, zero)), "r"(0));
-  asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(whole_of(b, zero)), "r"(whole_of(a, zero)), "r"(high));
-  return all;
-}
 // Code `place` of four, shifted by 128, as a float of 2^23 and more.
 static inline float float_of_code(unsigned shifted, int place) {
   return __uint_as_float(__byte_perm(shifted, 0x4b000000u, 0x7650 + place));
