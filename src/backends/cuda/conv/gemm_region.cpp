@@ -101,7 +101,7 @@ Filters Anchors::filters() const { return conv ? filters_of(*conv) : Filters{lin
 
 int64_t Anchors::pixels() const { return elements(node().output()->type.shape.values()) / filters().count; }
 
-std::string reason_against(const Problem& problem, const Anchors& anchors) {
+std::string reason_against_anchors(const Problem& problem, const Anchors& anchors) {
   const Node& node = anchors.node();
   const DType dtype = node.input(0)->type.dtype;
   const bool fits = dtype == DType::f16 || dtype == DType::bf16 || (anchors.coded() && dtype == DType::f32);
@@ -161,30 +161,42 @@ std::string types_text(const Anchors& anchors) {
   return fmt::format("typedef signed char T;\n#define CODED 1\n#define HAS_ZERO {:d}\n", anchors.coding().zero != 0);
 }
 
-Images images_of(bool images, int64_t pixel, const Dims& in, const Dims& out, int64_t filters) {
-  HONE_CHECK(!in.empty() && !out.empty() && (!images || in.back() % pixel == 0),
-             "a convolution in the plan reads patches of {}", pixel);
-  Images sizes{.pixels = static_cast<int32_t>(elements(out) / filters)};
-  if (!images) return sizes;
-  sizes.in_w = static_cast<int32_t>(in.back() / pixel);
+GemmCode gemm_code(const Problem& problem, const Anchors& anchors) {
+  return {.x = input_index(problem.region, undecoded(anchors.node().input(0))),
+          .filters = anchors.filters().count * anchors.matmuls(),
+          .images = anchors.conv.has_value(),
+          .pixel = anchors.pixel(),
+          .coded = anchors.coded(),
+          .epilogue = anchors.epilogue(),
+          .numbers = step_numbers(anchors.match())};
+}
+
+Images images_of(const GemmCode& code, const LoadContext& context) {
+  const Dims &in = context.dims_of(Place{PlaceKind::input, code.x}), &out = context.shapes.outputs.at(0).dims;
+  const auto matmuls = static_cast<int64_t>(context.shapes.outputs.size());
+  HONE_CHECK(!in.empty() && !out.empty() && (!code.images || in.back() % code.pixel == 0),
+             "a convolution in the plan reads patches of {}", code.pixel);
+  Images sizes{.pixels = static_cast<int32_t>(elements(out) / (code.filters / matmuls))};
+  if (!code.images) return sizes;
+  sizes.in_w = static_cast<int32_t>(in.back() / code.pixel);
   sizes.out_w = static_cast<int32_t>(out.back());
   if (in.size() == 4) sizes.in_h = static_cast<int32_t>(in[2]), sizes.out_h = static_cast<int32_t>(out[2]);
   return sizes;
 }
 
-FinishParameters finish_parameters(const EpilogueCode& epilogue, bool coded, const LoadContext& context,
-                                   int64_t filters, const std::vector<double>& numbers) {
+FinishParameters finish_parameters(const GemmCode& code, const LoadContext& context) {
   const auto matmuls = static_cast<int64_t>(context.shapes.outputs.size());
-  HONE_CHECK(matmuls > 0 && matmuls <= kMostMatmuls && filters % matmuls == 0,
-             "a matmul in the plan makes {} results of {} filters", matmuls, filters);
+  HONE_CHECK(matmuls > 0 && matmuls <= kMostMatmuls && code.filters % matmuls == 0,
+             "a matmul in the plan makes {} results of {} filters", matmuls, code.filters);
   for (const ConcreteType& result : context.shapes.outputs)
     HONE_CHECK(result.dims == context.shapes.outputs[0].dims && result.dtype == context.shapes.outputs[0].dtype,
                "matmuls in the plan differ");
-  const Place factors{coded ? PlaceKind::constant : PlaceKind::none, epilogue.bias ? 2 : 1};
-  HONE_CHECK(!coded || elements(context.dims_of(factors)) == 2 * filters,
-             "a matmul in the plan has no factors of {} filters", filters);
-  FinishParameters finish{
-      .epilogue = epilogue_reads(epilogue, context, filters, numbers), .factors = factors.pointer(), .y = {}};
+  const Place factors{code.coded ? PlaceKind::constant : PlaceKind::none, code.epilogue.bias ? 2 : 1};
+  HONE_CHECK(!code.coded || elements(context.dims_of(factors)) == 2 * code.filters,
+             "a matmul in the plan has no factors of {} filters", code.filters);
+  FinishParameters finish{.epilogue = epilogue_reads(code.epilogue, context, code.filters, code.numbers),
+                          .factors = factors.pointer(),
+                          .y = {}};
   for (int64_t i = 0; i < matmuls; ++i) finish.y[static_cast<size_t>(i)] = output(i);
   return finish;
 }

@@ -74,8 +74,28 @@ struct Anchors {
   std::vector<LinearRegion> linears;  // none where it is a convolution
 };
 
+/// What load() of either family needs, besides its choice.
+struct GemmCode {
+  int64_t x = 0, filters = 1;  // of all matmuls
+  bool images = false;
+  int64_t pixel = 1;   // of the image that the kernel takes for one
+  bool coded = false;  // operand and weights are codes
+  EpilogueCode epilogue;
+  std::vector<double> numbers = {};
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, 0, kMostOperands - 1);
+    visit("filters", self.filters, 1, kMostSize);
+    visit("images", self.images);
+    visit("pixel", self.pixel, 1, kMostSize);
+    visit("coded", self.coded);
+    EpilogueCode::fields(self.epilogue, visit);
+    visit("numbers", self.numbers, StepNumbers::kMost);
+  }
+};
+GemmCode gemm_code(const Problem& problem, const Anchors& anchors);
+
 /// Why tensor cores do not multiply this; empty where they do.
-std::string reason_against(const Problem& problem, const Anchors& anchors);
+std::string reason_against_anchors(const Problem& problem, const Anchors& anchors);
 /// [filter][tap][channel] of all matmuls, of codes where the operand is codes; their bias where there is one; and what sums of codes are
 /// multiplied by, one of each filter, with what is added to them then.
 std::vector<Tensor> constants_for(const Anchors& anchors);
@@ -84,10 +104,9 @@ std::vector<Tensor> constants_for(const Anchors& anchors);
 std::string window_text(const Anchors& anchors);
 /// What the multiplying instructions call their types, in C++ and in their names.
 std::string types_text(const Anchors& anchors);
-/// The images at concrete sizes of operand and result; `pixel` of an image's are one.
-Images images_of(bool images, int64_t pixel, const Dims& in, const Dims& out, int64_t filters);
-/// The results of so many matmuls and what finishes them. Throws Error where the plan's tensors are not such.
-FinishParameters finish_parameters(const EpilogueCode& epilogue, bool coded, const LoadContext& context,
-                                   int64_t filters, const std::vector<double>& numbers);
+/// The images at concrete sizes of operand and result, and the results with what finishes them. Both throw Error where the plan's
+/// tensors are not such.
+Images images_of(const GemmCode& code, const LoadContext& context);
+FinishParameters finish_parameters(const GemmCode& code, const LoadContext& context);
 
 }  // namespace hone::cuda

@@ -75,26 +75,15 @@ struct ImplicitGemmTactic {
 };
 
 struct ImplicitGemmCode {
-  int64_t x = 0, filters = 1;  // of all matmuls
-  bool images = false;
-  int64_t pixel = 1;  // of the image that the kernel takes for one
+  GemmCode gemm;
   ImplicitGemmTactic choice;
   bool cluster = false;  // the blocks that share a tile are one
-  bool coded = false;    // operand and weights are codes
   bool keeps = false;    // a block's share of the residual in shared memory
-  EpilogueCode epilogue;
-  std::vector<double> numbers = {};
   static void fields(auto& self, auto& visit) {
-    visit("x", self.x, 0, kMostOperands - 1);
-    visit("filters", self.filters, 1, kMostSize);
-    visit("images", self.images);
-    visit("pixel", self.pixel, 1, kMostSize);
+    GemmCode::fields(self.gemm, visit);
     ImplicitGemmTactic::fields(self.choice, visit);
     visit("cluster", self.cluster);
-    visit("coded", self.coded);
     visit("keeps", self.keeps);
-    EpilogueCode::fields(self.epilogue, visit);
-    visit("numbers", self.numbers, StepNumbers::kMost);
   }
 };
 
@@ -159,7 +148,7 @@ struct ImplicitGemmFamily {
   static void propose(const Problem& problem, Candidates& out) {
     const Anchors anchors(problem.region);
     if (!anchors.found()) return;
-    if (std::string reason = reason_against(problem, anchors); !reason.empty())
+    if (std::string reason = reason_against_anchors(problem, anchors); !reason.empty())
       return out.refuse(kName, std::move(reason));
     const int64_t matmuls = anchors.matmuls();
     if (matmuls > kMostMatmuls) return out.refuse(kName, fmt::format("{} matmuls", matmuls));
@@ -179,16 +168,10 @@ struct ImplicitGemmFamily {
     const CtaTile& tile = kTiles[static_cast<size_t>(params.tile)];
     Built<Code> built;
     built.constants = constants_for(anchors);
-    built.code = {.x = input_index(problem.region, undecoded(anchors.node().input(0))),
-                  .filters = filters.count * anchors.matmuls(),
-                  .images = anchors.conv.has_value(),
-                  .pixel = anchors.pixel(),
+    built.code = {.gemm = gemm_code(problem, anchors),
                   .choice = params,
                   .cluster = params.splits > 1 && params.splits <= kMostInCluster && has_clusters(architecture),
-                  .coded = anchors.coded(),
-                  .keeps = keeps_residual(anchors, params),
-                  .epilogue = anchors.epilogue(),
-                  .numbers = step_numbers(anchors.match())};
+                  .keeps = keeps_residual(anchors, params)};
     built.source =
         types_text(anchors) +
         fmt::format("typedef {} Sum;\n#define KEPT_AT {}\n", anchors.coded() ? "int" : "float", working_bytes(tile)) +
@@ -198,21 +181,19 @@ struct ImplicitGemmFamily {
             tile.m, tile.n, tile.k * anchors.piece() / 8, tile.warps, tile.warps_m, tile.stages, params.splits,
             built.code.cluster);
     built.source += fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
-                                built.code.filters, filters.count) +
+                                built.code.gemm.filters, filters.count) +
                     window_text(anchors) + declare<MatmulParameters, SumParameters>() +
-                    epilogue_text(anchors.match(), built.code.epilogue) + kernels::ends + kernels::implicit_gemm;
+                    epilogue_text(anchors.match(), built.code.gemm.epilogue) + kernels::ends + kernels::implicit_gemm;
     return built;
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
-    const Place x{PlaceKind::input, code.x};
-    const Dims& in = context.dims_of(x);
-    const FinishParameters finish = finish_parameters(code.epilogue, code.coded, context, code.filters, code.numbers);
+    const FinishParameters finish = finish_parameters(code.gemm, context);
     const auto matmuls = static_cast<int64_t>(context.shapes.outputs.size());
-    HONE_CHECK(!context.constants.empty() && context.constants[0].dims.front() == code.filters,
-               "a matmul in the plan has no weights of {} filters", code.filters);
+    HONE_CHECK(!context.constants.empty() && context.constants[0].dims.front() == code.gemm.filters,
+               "a matmul in the plan has no weights of {} filters", code.gemm.filters);
     const Dims& out = context.shapes.outputs[0].dims;
-    const Images images = images_of(code.images, code.pixel, in, out, code.filters / matmuls);
+    const Images images = images_of(code.gemm, context);
     std::vector<GridLaunch> launches{launch_matmul(code, context, finish, images)};
     const int64_t splits = code.choice.splits;
     if (splits == 1 || code.cluster) return std::make_shared<GridKernel>(context.module, std::move(launches));
@@ -232,9 +213,9 @@ struct ImplicitGemmFamily {
     const int64_t working = std::max(shared_bytes(tile), waits ? waiting_bytes(tile) : 0);
     const int64_t shared = code.keeps ? working_bytes(tile) + tile.m * tile.n : working;
     const MatmulParameters parameters{
-        .x = input(code.x), .weights = constant(0), .finish = finish, .partial = to_workspace(), .images = images};
+        .x = input(code.gemm.x), .weights = constant(0), .finish = finish, .partial = to_workspace(), .images = images};
     return launch_of(*context.module, parameters,
-                     {{blocks_of(code.filters, tile.n), blocks_of(images.pixels, tile.m), code.choice.splits},
+                     {{blocks_of(code.gemm.filters, tile.n), blocks_of(images.pixels, tile.m), code.choice.splits},
                       static_cast<unsigned>(32 * tile.warps),
                       static_cast<unsigned>(shared)});
   }

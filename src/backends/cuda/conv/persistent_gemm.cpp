@@ -53,24 +53,13 @@ struct PersistentTactic {
 };
 
 struct PersistentCode {
-  int64_t x = 0, filters = 1;  // of all matmuls
-  bool images = false;
-  int64_t pixel = 1;  // of the image that the kernel takes for one
+  GemmCode gemm;
   PersistentTactic choice;
   int64_t shared = 0;  // bytes
-  bool coded = false;  // operand and weights are codes
-  EpilogueCode epilogue;
-  std::vector<double> numbers = {};
   static void fields(auto& self, auto& visit) {
-    visit("x", self.x, 0, kMostOperands - 1);
-    visit("filters", self.filters, 1, kMostSize);
-    visit("images", self.images);
-    visit("pixel", self.pixel, 1, kMostSize);
+    GemmCode::fields(self.gemm, visit);
     PersistentTactic::fields(self.choice, visit);
     visit("shared", self.shared, 0, kSharedBytes);
-    visit("coded", self.coded);
-    EpilogueCode::fields(self.epilogue, visit);
-    visit("numbers", self.numbers, StepNumbers::kMost);
   }
 };
 
@@ -211,7 +200,7 @@ struct PersistentGemmFamily {
   static void propose(const Problem& problem, Candidates& out) {
     const Anchors anchors(problem.region);
     if (!anchors.found() || !has_warp_groups(architectures_of(problem))) return;
-    std::string reason = reason_against(problem, anchors);
+    std::string reason = reason_against_anchors(problem, anchors);
     if (reason.empty()) reason = reason_against_tiles(anchors);
     if (!reason.empty()) return out.refuse(kName, std::move(reason));
     for (const PersistentTactic& choice : choices(anchors, problem.device.workers))
@@ -228,15 +217,7 @@ struct PersistentGemmFamily {
     Built<Code> built;
     built.constants = constants_for(anchors);
     built.constants[0] = tiled(built.constants[0], tile);
-    built.code = {.x = input_index(problem.region, undecoded(anchors.node().input(0))),
-                  .filters = filters.count * anchors.matmuls(),
-                  .images = anchors.conv.has_value(),
-                  .pixel = anchors.pixel(),
-                  .choice = params,
-                  .shared = division.bytes,
-                  .coded = anchors.coded(),
-                  .epilogue = anchors.epilogue(),
-                  .numbers = step_numbers(anchors.match())};
+    built.code = {.gemm = gemm_code(problem, anchors), .choice = params, .shared = division.bytes};
     built.source = types_text(anchors) +
                    fmt::format(
                        "typedef {} Sum;\n#define GROUPS {}\n#define PARTS {}\n#define BN {}\n#define STAGES {}\n"
@@ -245,25 +226,23 @@ struct PersistentGemmFamily {
                        division.kept, params.cluster, is_plain(anchors)) +
                    group_text(tile.n, anchors) +
                    fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
-                               built.code.filters, filters.count) +
+                               built.code.gemm.filters, filters.count) +
                    window_text(anchors) + declare<PersistentParameters>() +
-                   epilogue_text(anchors.match(), built.code.epilogue) + unrounded_text(anchors.match()) +
+                   epilogue_text(anchors.match(), built.code.gemm.epilogue) + unrounded_text(anchors.match()) +
                    kernels::ends + kernels::persistent_gemm;
     return built;
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
     const PersistentTile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
-    const FinishParameters finish = finish_parameters(code.epilogue, code.coded, context, code.filters, code.numbers);
-    const auto matmuls = static_cast<int64_t>(context.shapes.outputs.size());
-    const Images images = images_of(code.images, code.pixel, context.dims_of({PlaceKind::input, code.x}),
-                                    context.shapes.outputs[0].dims, code.filters / matmuls);
-    HONE_CHECK(!context.constants.empty() && context.constants[0].dims.front() == blocks_of(code.filters, tile.n),
-               "a matmul in the plan has no weights of {} filters", code.filters);
+    const FinishParameters finish = finish_parameters(code.gemm, context);
+    const Images images = images_of(code.gemm, context);
+    HONE_CHECK(!context.constants.empty() && context.constants[0].dims.front() == blocks_of(code.gemm.filters, tile.n),
+               "a matmul in the plan has no weights of {} filters", code.gemm.filters);
     const PersistentParameters parameters{
-        .x = input(code.x), .weights = constant(0), .finish = finish, .images = images};
+        .x = input(code.gemm.x), .weights = constant(0), .finish = finish, .images = images};
     const int64_t cluster = code.choice.cluster;
-    const int64_t tiles = blocks_of(blocks_of(images.pixels, tile.m()), cluster) * blocks_of(code.filters, tile.n);
+    const int64_t tiles = blocks_of(blocks_of(images.pixels, tile.m()), cluster) * blocks_of(code.gemm.filters, tile.n);
     GridLaunch launch =
         launch_of(*context.module, parameters, {{cluster}, kThreads, static_cast<unsigned>(code.shared)});
     // No more than run at once, or the others would begin when these have done their share.

@@ -314,20 +314,21 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
   Tiles tile(images.pixels);
   unsigned step_of_block = 0;  // of all tiles
 
+  const auto fetch_weights = [&](int step, unsigned count) {
+    constexpr int kBytes = BN * ROW_BYTES, kShare = kBytes / CLUSTER;
+    const unsigned barrier = at + FULL_AT + count % STAGES * 8, share = blockIdx.x % CLUSTER * kShare;
+    announce(barrier, kBytes);
+    const i64 from = ((i64)(tile.first_filter / BN) * STEPS + step) * kBytes + share;
+    fetch_for_all(at + B_AT + count % STAGES * kBytes + share, reinterpret_cast<const char*>(weights) + from, kShare, barrier);
+  };
+  // The first weights come while the kernel before this one ends.
+  constexpr int kEarly = STEPS < STAGES ? STEPS : STAGES;
+  if (threadIdx.x == 0 && tile.any())
+    for (int step = 0; step < kEarly; ++step) fetch_weights(step, step);
+  await_operands();
+
   if (threadIdx.x < FETCHERS) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");
-    const auto fetch_weights = [&](int step, unsigned count) {
-      constexpr int kBytes = BN * ROW_BYTES, kShare = kBytes / CLUSTER;
-      const unsigned barrier = at + FULL_AT + count % STAGES * 8, share = blockIdx.x % CLUSTER * kShare;
-      announce(barrier, kBytes);
-      const i64 from = ((i64)(tile.first_filter / BN) * STEPS + step) * kBytes + share;
-      fetch_for_all(at + B_AT + count % STAGES * kBytes + share, reinterpret_cast<const char*>(weights) + from, kShare, barrier);
-    };
-    // The first weights come while the kernel before this one ends.
-    constexpr int kEarly = STEPS < STAGES ? STEPS : STAGES;
-    if (threadIdx.x == 0 && tile.any())
-      for (int step = 0; step < kEarly; ++step) fetch_weights(step, step);
-    await_operands();
     const unsigned around = HAS_ZERO ? ((int)numbers.at[0] & 0xff) * 0x01010101u : 0;  // the operand's zero point
     for (unsigned turn = 0; tile.any(); tile.next(), ++turn) {
       const Rows rows(tile.first_pixel, images);
@@ -359,7 +360,6 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
       arrive(barrier);
 #endif
     };
-    await_operands();
     for (unsigned turn = 0; tile.any(); tile.next(), ++turn) {
       if (GROUPS == 1 && (int)(turn % 2) != group) {
         step_of_block += STEPS;
