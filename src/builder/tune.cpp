@@ -18,6 +18,7 @@
 #include "builder/problems/offers.h"
 #include "builder/region_nodes.h"
 #include "ops/ops.h"
+#include "ops/weight_codes.h"
 #include "tuner/select.h"
 
 namespace hone {
@@ -233,19 +234,18 @@ bool reference_only(const Layer& layer) {
 }
 
 /// A product of codes: no library makes it, and one of floats in its place costs twice as much.
-bool multiplies_codes(const Region& region) {
+bool is_product_of_codes(const Region& region) {
   const auto anchor = std::ranges::find_if_not(region.nodes, [](const Node* node) { return node->is(ops::decode); });
   if (anchor == region.nodes.begin() || anchor == region.nodes.end()) return false;
-  const Node& node = **anchor;
-  const bool whole = node.is(ops::linear) || (node.is(ops::conv) && node.attrs.integer("group") == 1);
-  return whole && std::find(region.nodes.begin(), anchor, node.input(0)->producer) != anchor;
+  const bool reads_codes = std::find(region.nodes.begin(), anchor, (*anchor)->input(0)->producer) != anchor;
+  return reads_codes && multiplies_codes(**anchor);
 }
 
 /// Where an epilogue rounds, which no library knows: the same as what a library can make and what follows it.
 std::vector<Layer> parts_instead(BuildSession& session, const ProfilePoints& points, const Layer& whole) {
   std::vector<Layer> parts;
   const auto rounds = [](const Node* node) { return rounds_to_codes(*node); };
-  if (whole.problem == nullptr || std::ranges::none_of(whole.region.nodes, rounds) || multiplies_codes(whole.region))
+  if (whole.problem == nullptr || std::ranges::none_of(whole.region.nodes, rounds) || is_product_of_codes(whole.region))
     return parts;
   std::vector<Region> pieces = split(whole.region, session.graph);
   if (pieces.size() != 2) return parts;

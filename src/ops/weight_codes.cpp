@@ -5,7 +5,10 @@
 #include <cmath>
 #include <span>
 
+#include "ir/op.h"
+#include "ops/ops.h"
 #include "ops/support.h"
+#include "ops/window.h"
 
 namespace hone {
 namespace {
@@ -42,6 +45,14 @@ double scale_of(std::span<const float> weights, double slack) {
   return 0;
 }
 
+bool is_constant_or_missing(const Value* value) { return value == nullptr || value->is_constant(); }
+
+bool has_plain_window(const Node& conv) {
+  const size_t axes = conv.input(0)->type.shape.rank() - 2;
+  const WindowAttrs window(conv.attrs, axes, kernel_of_weight(conv.input(1)->type.shape));
+  return axes <= 2 && conv.attrs.integer("group") == 1 && window.auto_pad == "NOTSET";
+}
+
 }  // namespace
 
 std::optional<WeightCodes> weight_codes(const Tensor& weights, size_t channel_axis) {
@@ -65,6 +76,16 @@ std::optional<WeightCodes> weight_codes(const Tensor& weights, size_t channel_ax
     result.scales[c] = static_cast<float>(scale);
   }
   return result;
+}
+
+bool multiplies_codes(const Node& node) {
+  const bool conv = node.is(ops::conv);
+  if ((!conv && !node.is(ops::linear)) || node.input(0)->is_constant() || !node.input(1)->is_constant() ||
+      !is_constant_or_missing(node.input(2)) || (conv && !has_plain_window(node)))
+    return false;
+  const Dims& weights = node.input(1)->constant->dims();
+  const size_t channels = conv || node.attrs.integer("trans_w") != 0 ? 0 : 1;
+  return weights[1 - channels] % kCodesAtOnce == 0 && weight_codes(*node.input(1)->constant, channels).has_value();
 }
 
 }  // namespace hone

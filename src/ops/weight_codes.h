@@ -11,6 +11,8 @@
 
 namespace hone {
 
+struct Node;
+
 /// Codes along the inner axis that tensor cores read at once: products of other depths stay floats.
 inline constexpr int64_t kCodesAtOnce = 16;
 
@@ -22,5 +24,9 @@ struct WeightCodes {
 
 /// Nothing where some channel has no such scale, as far as weights in f32 or f16 tell; those in bf16 do not.
 std::optional<WeightCodes> weight_codes(const Tensor& weights, size_t channel_axis);
+
+/// Whether a convolution or matmul of codes says the same as this one: its weights are codes, too, and it has one group, whole pieces of
+/// channels and padding that no size decides.
+bool multiplies_codes(const Node& node);
 
 }  // namespace hone

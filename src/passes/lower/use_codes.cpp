@@ -8,7 +8,6 @@
 #include "ir/op.h"
 #include "ops/ops.h"
 #include "ops/weight_codes.h"
-#include "ops/window.h"
 #include "passes/edit.h"
 #include "passes/moved_elements.h"
 #include "passes/passes.h"
@@ -17,25 +16,6 @@ namespace hone::passes {
 namespace {
 
 constexpr double kLowest = -128, kHighest = 127;
-
-bool is_constant_or_missing(const Value* value) { return value == nullptr || value->is_constant(); }
-
-bool has_plain_window(const Node& conv) {
-  const size_t axes = conv.input(0)->type.shape.rank() - 2;
-  const WindowAttrs window(conv.attrs, axes, kernel_of_weight(conv.input(1)->type.shape));
-  return axes <= 2 && conv.attrs.integer("group") == 1 && window.auto_pad == "NOTSET";
-}
-
-/// Whether a product of codes says the same: its weights are codes, too.
-bool multiplies_codes(const Node& node) {
-  const bool conv = node.is(ops::conv);
-  if ((!conv && !node.is(ops::linear)) || node.input(0)->is_constant() || !node.input(1)->is_constant() ||
-      !is_constant_or_missing(node.input(2)) || (conv && !has_plain_window(node)))
-    return false;
-  const Dims& weights = node.input(1)->constant->dims();
-  const size_t channels = conv || node.attrs.integer("trans_w") != 0 ? 0 : 1;
-  return weights[1 - channels] % kCodesAtOnce == 0 && weight_codes(*node.input(1)->constant, channels).has_value();
-}
 
 /// How floats that were rounded are codes.
 struct Coding {

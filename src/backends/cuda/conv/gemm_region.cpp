@@ -108,6 +108,7 @@ std::string reason_against_anchors(const Problem& problem, const Anchors& anchor
   if (!fits) return fmt::format("input is {}", name_of(dtype));
   if (std::string reason = reason_against_operands(problem.region, node); !reason.empty()) return reason;
   if (node.output()->type.shape.elements() == Dim(0)) return "empty result";
+  if (anchors.matmuls() > kMostMatmuls) return fmt::format("{} matmuls", anchors.matmuls());
   if (anchors.conv)
     if (std::string reason = reason_against(*anchors.conv); !reason.empty()) return reason;
   // What is true at the opt sizes has to hold at all: the width decides whether patches fill it.

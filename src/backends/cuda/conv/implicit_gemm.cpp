@@ -151,7 +151,6 @@ struct ImplicitGemmFamily {
     if (std::string reason = reason_against_anchors(problem, anchors); !reason.empty())
       return out.refuse(kName, std::move(reason));
     const int64_t matmuls = anchors.matmuls();
-    if (matmuls > kMostMatmuls) return out.refuse(kName, fmt::format("{} matmuls", matmuls));
     Filters filters = anchors.filters();
     filters.count *= matmuls;
     for (const Choice& choice : choices(anchors.pixels(), filters, matmuls, anchors.piece(), problem.device.workers))
