@@ -148,25 +148,34 @@ FORMS = [("all_reduce", {"reduce_op": reduce}) for reduce in REDUCE] + [
     ("scatter", {"root": 1})]
 
 
-def every_form():
-    """DistCollective in all its forms, and com.microsoft's three, on one input [4,2,3]: nodes, inputs, results."""
+def every_form(inside=False):
+    """DistCollective in all its forms, and com.microsoft's three, on one input [4,2,3]: nodes, inputs, results. Inside: between other
+    operators, so that operands are no inputs and outputs of the network."""
     nodes = [helper.make_node("DistCollective", ["x"], [f"{form}{i}"], collective_operation=form, group_size=2, groups=[0, 1], **attributes)
              for i, (form, attributes) in enumerate(FORMS)]
     nodes += [helper.make_node("AllGather", ["x"], [f"axis{axis}"], domain="com.microsoft", group_size=2, axis=axis) for axis in range(3)]
     nodes += [helper.make_node("AllReduce", ["x"], ["all"], domain="com.microsoft"),
               helper.make_node("AllToAll", ["x"], ["exchanged"], domain="com.microsoft", group_size=2)]
-    return nodes, [("x", [4, 2, 3])], [node.output[0] for node in nodes]
+    results = [node.output[0] for node in nodes]
+    if inside:
+        for node in nodes:
+            node.input[0], node.output[0] = "twice", f"inner_{node.output[0]}"
+        nodes = [helper.make_node("Add", ["x", "x"], ["twice"]), *nodes, *(helper.make_node("Add", [f"inner_{name}"] * 2, [name]) for name in results)]
+    return nodes, [("x", [4, 2, 3])], results
 
 
 # ---- What goes wrong ----
 
 def plans_for_faults(folder):
-    """Plans of two ranks of a model with an open size, and of another model."""
+    """Plans of two ranks of a model with an open size, and of another model. Collectives stand between other operators: on cards kernels reach
+    across there, which end by themselves only with their inference."""
     for name, scale in (("model", 1), ("other", 3)):
-        nodes = [helper.make_node("DistCollective", ["x"], ["h0"], collective_operation="all_reduce", reduce_op="sum", group_size=2)]
+        nodes = [helper.make_node("Add", ["x", "x"], ["twice"]),
+                 helper.make_node("DistCollective", ["twice"], ["h0"], collective_operation="all_reduce", reduce_op="sum", group_size=2)]
         nodes += [helper.make_node("DistCollective", [f"h{i}"], [f"h{i + 1}"], collective_operation="all_reduce", reduce_op="max", group_size=2)
                   for i in range(scale)]
-        save(folder / f"{name}.onnx", nodes, [("x", ["n", 4])], [f"h{scale}"])
+        nodes.append(helper.make_node("Add", [f"h{scale}", f"h{scale}"], ["y"]))
+        save(folder / f"{name}.onnx", nodes, [("x", ["n", 4])], ["y"])
         Launch(folder, "trtexec")(f"--onnx={name}.onnx", f"--saveEngine={name}.plan", "--minShapes=x:1x4", "--optShapes=x:2x4", "--maxShapes=x:8x4",
                                   "--skipInference")
     return folder

@@ -41,6 +41,14 @@ class Group {
   virtual void require_sound() const = 0;
 };
 
+/// Memory of a device into which the devices of other ranks can reach.
+class SharedMemory {
+ public:
+  virtual ~SharedMemory() = default;
+  virtual void* data() const = 0;
+  virtual size_t size() const = 0;
+};
+
 /// A device that may be a rank's. Kernels that need other ranks are loaded with its group.
 class HasGroup {
  public:
@@ -48,6 +56,11 @@ class HasGroup {
   void join(std::shared_ptr<Group> group) { group_ = std::move(group); }
   /// Null where the process is alone.
   const std::shared_ptr<Group>& group() const { return group_; }
+  /// Null where the device has no such memory. Throws Error with the amount when it cannot.
+  virtual std::shared_ptr<SharedMemory> shared_memory(size_t /*bytes*/) { return nullptr; }
+  /// Ends by force what waits on the device for ranks that have gone, once the group has failed. The device is lost to the process. From
+  /// any thread.
+  virtual void break_off() noexcept {}
 
  private:
   std::shared_ptr<Group> group_;
@@ -57,6 +70,17 @@ class HasGroup {
 class IsTogether {
  public:
   virtual ~IsTogether() = default;
+};
+
+/// A recording of launches some of which ranks make together, faster where their operands lie at the same places of every rank's shared
+/// memory.
+class ReachesAcross {
+ public:
+  virtual ~ReachesAcross() = default;
+  /// Where in the memory those operands lie, and how much is held of it. Empty: nowhere.
+  virtual std::string places_in(const SharedMemory& memory) const = 0;
+  /// From now on kernels reach across. Called on every rank at once, where all ranks' places are the same. The memory must outlive it.
+  virtual void reach_across(SharedMemory& memory) = 0;
 };
 
 }  // namespace hone

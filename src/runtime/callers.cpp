@@ -26,6 +26,10 @@ void ExecutionContext::stop_at(const std::atomic<bool>* flag) {
       if (prepared.recording) prepared.recording->stop_at(flag);
 }
 
+bool ExecutionContext::stopped() const {
+  return impl_->stop != nullptr && impl_->stop->load(std::memory_order_relaxed);
+}
+
 int64_t ExecutionContext::activation_bytes() {
   require_instance();
   return impl_->stages[0].current->instance->arena_bytes;
@@ -39,6 +43,7 @@ void ExecutionContext::set_activation_memory(void* memory, int64_t bytes) {
   ContextStage& stage = impl_->stages[0];
   for (auto& [symbols, prepared] : stage.prepared) prepared.recording = nullptr;
   stage.arena.own = Buffer();
+  stage.arena.shared = nullptr;
   stage.arena.given = memory;
   stage.arena.given_bytes = static_cast<size_t>(bytes);
 }

@@ -143,12 +143,6 @@ ExecutionContext::~ExecutionContext() {
   }
 }
 
-void ExecutionContext::wait() const {
-  if (!impl_->in_flight) return;
-  impl_->finished->wait();
-  if (engine_->impl_->group) engine_->impl_->group->require_sound();
-}
-
 void ExecutionContext::set_poison(bool on) { impl_->poison = on; }
 
 void ExecutionContext::set_shape(std::string_view input, const Dims& dims) {
@@ -227,7 +221,11 @@ void ExecutionContext::grow_arena(ContextStage& stage, int64_t bytes) {
                      "ask for the bytes behind setting the shapes");
   wait();
   for (auto& [key, prepared] : stage.prepared) prepared.recording = nullptr;  // they point into the old arena
-  stage.arena.own = Buffer(engine_->device(), static_cast<size_t>(bytes));
+  stage.arena.own = Buffer();
+  stage.arena.shared = nullptr;
+  if (auto* member = engine_->impl_->group ? dynamic_cast<HasGroup*>(&engine_->device()) : nullptr)
+    stage.arena.shared = member->shared_memory(static_cast<size_t>(bytes));
+  if (!stage.arena.shared) stage.arena.own = Buffer(engine_->device(), static_cast<size_t>(bytes));
 }
 
 void ExecutionContext::reserve(int64_t bytes) { grow_arena(impl_->stages[0], bytes); }
@@ -541,33 +539,33 @@ void ExecutionContext::enqueue(Stream& stream) {
   ask_for_outputs();
   patch_pointers(0);
   if (engine_->impl_->group) engine_->impl_->group->require_sound();
-  if (engine_->impl_->group && !captured)
-    require_same_shapes(*engine_, profile_, impl_->shapes, *engine_->impl_->group, impl_->told);
+  if (engine_->impl_->group && !captured) meet();
   if (impl_->poison) poison_outputs(stream);
   if (impl_->span_observer) {
     impl_->spans.clear();
     impl_->begun = SpanClock::now();
   }
+  const bool followed = impl_->finished && !captured;
+  if (followed) begin_inference();
+  try {
+    run_stages(stream);
+  } catch (...) {  // what is in the stream is still to be waited for
+    if (followed) try_to_end_inference(stream);
+    throw;
+  }
+  if (followed) end_inference(stream);
+  tell_spans();
+  if (stopped()) throw Cancelled("the inference was cancelled", "its outputs are undefined");
+}
+
+void ExecutionContext::run_stages(Stream& stream) {
   replay(0, stream);
   impl_->has_run = true;
-  const auto stopped = [&] { return impl_->stop != nullptr && impl_->stop->load(std::memory_order_relaxed); };
-  const auto ended = [&] {
-    if (impl_->finished && !captured) {
-      impl_->finished->record(stream);
-      impl_->in_flight = true;
-      if (Group* group = engine_->impl_->group.get()) {
-        if (!impl_->watch) impl_->watch = std::make_unique<HangWatch>(*group);
-        impl_->watch->inference(*impl_->finished);
-      }
-    }
-    tell_spans();
-    if (stopped()) throw Cancelled("the inference was cancelled", "its outputs are undefined");
-  };
   const bool decides = impl_->stages.size() > 1 ||
                        std::find(impl_->by_value.begin(), impl_->by_value.end(), true) != impl_->by_value.end();
   if (!decides) {
     if (impl_->learned != impl_->symbols) impl_->learned = impl_->symbols;
-    return ended();
+    return;
   }
   const SymbolValues given = impl_->symbols;
   for (size_t stage = 0; stage < impl_->stages.size(); ++stage) {
@@ -580,13 +578,12 @@ void ExecutionContext::enqueue(Stream& stream) {
     if (stopped()) {
       impl_->symbols = given;
       impl_->has_run = false;
-      return ended();
+      return;
     }
     collect(stage, stream);
   }
   impl_->learned = std::exchange(impl_->symbols, given);
   deliver_outputs(stream);
-  ended();
 }
 
 int64_t ExecutionContext::device_memory_bytes() const {

@@ -144,6 +144,12 @@ class ExecutionContext {
   void make_first_stage();
   void require_stage(size_t stage);
   void prepare_stage(size_t stage);
+  void meet();
+  bool stopped() const;
+  void begin_inference();
+  void end_inference(Stream& stream);
+  void try_to_end_inference(Stream& stream);
+  void run_stages(Stream& stream);
   void grow_arena(ContextStage& stage, int64_t bytes);
   void record(size_t stage);
   void own_results(const ShapeInstance& instance);

@@ -2,10 +2,11 @@
 //
 // Where a device computes behind the back of its caller, an inference that waits for a rank that has gone would never end. A thread looks
 // whether the last one has ended in the group's time, and otherwise ends the group: what is under way on the device is given up then,
-// and everybody who waits for it goes on and is told why.
+// and everybody who waits for it goes on and is told why. What does not end even then is broken off.
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -16,22 +17,29 @@ namespace hone {
 
 class HangWatch {
  public:
-  explicit HangWatch(Group& group);
+  HangWatch(Group& group, std::function<void()> break_off);
   ~HangWatch();
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
-  /// `end` has been recorded behind an inference. It lives as long as the watch.
-  void inference(const Event& end);
+  /// An inference begins: from here on it has the group's time.
+  void begin();
+  /// `end` has been recorded behind it. It lives as long as the watch.
+  void end(const Event& end);
 
  private:
   void run();
+  bool has_ended() const;
+  bool has_failed() const;
+  void look();
 
   Group& group_;
+  std::function<void()> break_off_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  const Event* end_ = nullptr;  // of the last one; null where it has ended
-  double begun_ms_ = 0;
+  bool under_way_ = false;
+  const Event* end_ = nullptr;           // of what is under way; null while it is being enqueued
+  double begun_ms_ = 0, failed_ms_ = 0;  // failed: 0 while the group is sound
   bool stopped_ = false;
   std::thread thread_;
 };

@@ -38,9 +38,12 @@ class FakeGroup final : public Group {
     failed.notify_all();
   }
   void on_failure(std::function<void()>) override {}
-  void require_sound() const override {}
+  void require_sound() const override {
+    if (failed) throw GroupError(said);
+  }
   std::string said;
   std::atomic<bool> failed = false;
+  std::atomic<int> broken = 0;
 
  private:
   int timeout_;
@@ -49,8 +52,9 @@ class FakeGroup final : public Group {
 TEST(HangWatch, AnInferenceThatDoesNotEndInTimeEndsTheGroup) {
   FakeGroup group(10);
   const FakeEvent end;
-  HangWatch watch(group);
-  watch.inference(end);
+  HangWatch watch(group, [&] { ++group.broken; });
+  watch.begin();
+  watch.end(end);
   group.failed.wait(false);
   EXPECT_THAT(group.said, testing::HasSubstr("rank 0 of 2 has waited 0.01 s for an inference to end"));
 }
@@ -59,10 +63,11 @@ TEST(HangWatch, InferencesThatEndAreForgotten) {
   constexpr int kLong = 60'000;
   FakeGroup group(kLong);
   FakeEvent end;
-  HangWatch watch(group);
+  HangWatch watch(group, [&] { ++group.broken; });
   for (int i = 0; i < 3; ++i) {
     end.has_passed = false;
-    watch.inference(end);
+    watch.begin();
+    watch.end(end);
     while (end.asked == 0) std::this_thread::yield();
     const int asked = end.asked;
     end.has_passed = true;
@@ -70,6 +75,48 @@ TEST(HangWatch, InferencesThatEndAreForgotten) {
     end.asked = 0;
   }
   EXPECT_FALSE(group.failed);
+}
+
+TEST(HangWatch, AnInferenceThatIsNeverEnqueuedWholeEndsTheGroup) {
+  FakeGroup group(10);
+  HangWatch watch(group, [&] {
+    ++group.broken;
+    group.broken.notify_all();
+  });
+  watch.begin();
+  group.failed.wait(false);
+  group.broken.wait(0);
+  EXPECT_EQ(group.broken, 1);
+}
+
+TEST(HangWatch, WhatDoesNotEndWithItsGroupIsBrokenOff) {
+  constexpr int kLong = 60'000;
+  FakeGroup group(kLong);
+  const FakeEvent end;
+  HangWatch watch(group, [&] {
+    ++group.broken;
+    group.broken.notify_all();
+  });
+  watch.begin();
+  watch.end(end);
+  group.fail(GroupError("rank 1 has ended"));  // by somebody else
+  group.broken.wait(0);
+  EXPECT_EQ(group.broken, 1);
+}
+
+TEST(HangWatch, WhatEndsWithItsGroupIsNotBrokenOff) {
+  FakeGroup group(1);
+  FakeEvent end;
+  {
+    HangWatch watch(group, [&] { ++group.broken; });
+    watch.begin();
+    watch.end(end);
+    group.failed.wait(false);
+    const int asked = end.asked;
+    end.has_passed = true;
+    while (end.asked == asked) std::this_thread::yield();
+  }
+  EXPECT_EQ(group.broken, 0);
 }
 
 }  // namespace

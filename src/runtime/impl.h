@@ -43,20 +43,21 @@ struct Prepared {
   std::vector<OutsideOperand> outside;
 };
 
-/// Memory of a stage: its own, or what the caller gave.
+/// Memory of a stage: its own, its own that other ranks may reach into, or what the caller gave.
 struct Arena {
   Buffer own;
+  std::shared_ptr<SharedMemory> shared;
   void* given = nullptr;
   size_t given_bytes = 0;
-  void* data() const { return given != nullptr ? given : own.data(); }
-  size_t size() const { return given != nullptr ? given_bytes : own.size(); }
+  void* data() const { return given != nullptr ? given : shared ? shared->data() : own.data(); }
+  size_t size() const { return given != nullptr ? given_bytes : shared ? shared->size() : own.size(); }
 };
 
 /// What a context holds for one stage.
 struct ContextStage {
+  Arena arena;  // outlives what is recorded
   std::map<SymbolValues, Prepared> prepared;
   Prepared* current = nullptr;
-  Arena arena;
 };
 
 struct ExecutionContext::Impl {

@@ -29,21 +29,29 @@ std::string family_text(const Plan& plan) {
                      plan.meta.backend, count, first, hash_hex(all).substr(0, 8));
 }
 
-/// Throws GroupError on every rank where they do not all say the same.
-void agree(Group& group, std::string_view what, const std::string& text, std::string_view hint) {
-  const std::vector<uint64_t> all = group.exchange(hash64(text));
-  if (std::ranges::all_of(all, [&](uint64_t other) { return other == all.front(); })) return;
+bool same(std::span<const uint64_t> all) {
+  return std::ranges::all_of(all, [&](uint64_t other) { return other == all.front(); });
+}
+
+}  // namespace
+
+/// Half of a number each, so that the aside costs no second exchange.
+bool agree(Group& group, std::string_view what, const std::string& text, std::string_view hint,
+           const std::string& aside) {
+  constexpr uint64_t kAside = 0xffffffff;
+  std::vector<uint64_t> all = group.exchange((hash64(text) & ~kAside) | (hash64(aside) & kAside));
+  if (same(all)) return !aside.empty();
+  for (uint64_t& each : all) each &= ~kAside;
+  if (same(all)) return false;
   const std::vector<std::string> texts = group.exchange(std::string_view(text));
   const auto other = std::ranges::find_if(texts, [&](const std::string& said) { return said != texts.front(); });
-  if (other == texts.end()) return;
+  if (other == texts.end()) return false;
   const GroupError error(fmt::format("the ranks have different {}: rank 0 has {}, rank {} has {}", what, texts.front(),
                                      other - texts.begin(), *other),
                          std::string(hint));
   group.fail(error);
   throw error;
 }
-
-}  // namespace
 
 bool is_divided(const Plan& plan) {
   return std::ranges::any_of(plan.profiles,
@@ -59,15 +67,16 @@ std::shared_ptr<Group> group_of(const Plan& plan, const Device& device) {
   return member == nullptr ? nullptr : member->group();
 }
 
-void require_same_shapes(const Engine& engine, int profile, std::span<const Dims> shapes, Group& group,
-                         std::string& told) {
+bool require_same_shapes(const Engine& engine, int profile, std::span<const Dims> shapes, Group& group,
+                         std::string& told, const std::function<std::string()>& places) {
   std::string text = fmt::format("profile {}", profile);
   for (size_t i = 0; i < engine.plan().io.size(); ++i)
     if (const IoTensor& io = engine.plan().io[i]; io.is_input)
       text += fmt::format(", {} [{}]", io.name, join_dims(shapes[i], ","));
-  if (!engine.device().host_accessible() && told == text) return;
-  agree(group, "shapes", text, "give every rank the same shapes, in the same order");
+  if (!engine.device().host_accessible() && told == text) return false;
+  const bool across = agree(group, "shapes", text, "give every rank the same shapes, in the same order", places());
   told = std::move(text);
+  return across;
 }
 
 }  // namespace hone

@@ -76,6 +76,14 @@ EXPORT cuMemFreeAsync(CUdeviceptr memory, CUstream) {
   std::free(pointer(memory));
   return CUDA_SUCCESS;
 }
+EXPORT cuMemGetAllocationGranularity(size_t* step, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
+  *step = size_t{1} << 21;
+  return CUDA_SUCCESS;
+}
+EXPORT cuMemAddressReserve(CUdeviceptr* memory, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
+  return cuMemAllocAsync(memory, bytes, nullptr);
+}
+EXPORT cuMemAddressFree(CUdeviceptr memory, size_t) { return cuMemFreeAsync(memory, nullptr); }
 EXPORT cuMemAllocHost(void** memory, size_t bytes) {
   *memory = std::malloc(bytes);
   return CUDA_SUCCESS;

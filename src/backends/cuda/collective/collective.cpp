@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "backends/cuda/collective/communicator.h"
+#include "backends/cuda/run/mapped_memory.h"
 #include "regions/together/collective_region.h"
 
 namespace hone::cuda {
@@ -33,7 +34,7 @@ bool reduces(CollectiveKind kind) {
   return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce || kind == CollectiveKind::reduce_scatter;
 }
 
-class CollectiveKernel final : public CudaKernel, public IsTogether {
+class CollectiveKernel final : public CudaKernel, public IsTogether, public GainsByMapping {
  public:
   CollectiveKernel(CollectiveForm form, std::shared_ptr<Communicator> communicator)
       : form_(std::move(form)),
@@ -47,6 +48,15 @@ class CollectiveKernel final : public CudaKernel, public IsTogether {
     const void* from = bindings.inputs[0];
     void* to = bindings.outputs[0];
     communicator_->run("a collective", [&](nccl::Handle handle) { return call(handle, from, to, stream); });
+  }
+
+  std::shared_ptr<const CudaKernel> across(MappedMemory& memory) const override {
+    std::shared_ptr<Communicator> communicator = communicator_;
+    if (communicator->has_windows()) {
+      communicator = communicator_of(communicator_->group(), form_.ranks, Operands::in_windows);
+      memory.hold(communicator->window(memory.data(), memory.size()));
+    }
+    return std::make_shared<CollectiveKernel>(form_, std::move(communicator));
   }
 
  private:

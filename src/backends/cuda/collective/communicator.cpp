@@ -4,16 +4,25 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <numeric>
 #include <thread>
+#include <tuple>
 
 #include "base/clock.h"
 #include "base/text.h"
 
 namespace hone::cuda {
 
-Communicator::Communicator(std::shared_ptr<Group> group, const std::vector<int>& ranks, const nccl::Table& library)
+namespace {
+
+/// Of kernels that reach across: measured on two H200, sums of 4 MB take 28 us with what the library chooses, 19 with these, and no longer
+/// than without windows at any size from 16 KB to 32 MB.
+constexpr int kBlocksAcross = 32;
+
+}  // namespace
+
+Communicator::Communicator(std::shared_ptr<Group> group, const std::vector<int>& ranks, const nccl::Table& library,
+                           Operands operands)
     : library_(library), group_(std::move(group)) {
   std::vector<int> members = ranks;
   if (members.empty()) {
@@ -32,6 +41,7 @@ Communicator::Communicator(std::shared_ptr<Group> group, const std::vector<int>&
   HONE_CHECK(told.size() == sizeof id.bytes, "rank {} named no communicator", members.front());
   std::memcpy(id.bytes, told.data(), sizeof id.bytes);
   nccl::Config config;
+  if (operands == Operands::in_windows) config.least_blocks = config.most_blocks = kBlocksAcross;
   settle("joining the communicator", library_.ncclCommInitRankConfig(&handle_, size_, id, place_, &config));
   group_->on_failure([this] { abort(); });
 }
@@ -79,13 +89,37 @@ void Communicator::settle(const char* what, nccl::Result result) {
   fail(fmt::format("{}: {} ({})", what, library_.ncclGetErrorString(result), library_.ncclGetLastError(nullptr)));
 }
 
-std::shared_ptr<Communicator> communicator_of(const std::shared_ptr<Group>& group, const std::vector<int>& ranks) {
+std::shared_ptr<const Window> Communicator::window(void* memory, size_t bytes) {
+  Registered& registered = windows_[memory];
+  std::shared_ptr<const Window> window = registered.window.lock();
+  if (!window)
+    registered.window = window = std::make_shared<const Window>(shared_from_this(), registered.handle, memory, bytes);
+  return window;
+}
+
+Window::Window(std::shared_ptr<Communicator> communicator, nccl::WindowHandle& handle, void* memory, size_t bytes)
+    : communicator_(std::move(communicator)), handle_(handle) {
+  communicator_->run("sharing memory (NCCL_WIN_ENABLE=0 does without)", [&](nccl::Handle ranks) {
+    const nccl::Result begun =
+        communicator_->library_.ncclCommWindowRegister(ranks, memory, bytes, &handle_, nccl::kSymmetric);
+    return begun == nccl::kSuccess ? nccl::kInProgress : begun;  // it says success when it has begun
+  });
+}
+
+/// A communicator that was given up has given up its windows, too.
+Window::~Window() {
+  communicator_->locked(
+      [&](nccl::Handle handle) { return communicator_->library_.ncclCommWindowDeregister(handle, handle_); });
+}
+
+std::shared_ptr<Communicator> communicator_of(const std::shared_ptr<Group>& group, const std::vector<int>& ranks,
+                                              Operands operands) {
   const nccl::Table& library = nccl::library();  // ends after what is below
   static std::mutex mutex;
-  static std::map<std::pair<const Group*, std::vector<int>>, std::shared_ptr<Communicator>> known;
+  static std::map<std::tuple<const Group*, std::vector<int>, Operands>, std::shared_ptr<Communicator>> known;
   const std::lock_guard lock(mutex);
-  std::shared_ptr<Communicator>& found = known[{group.get(), ranks}];
-  if (!found) found = std::make_shared<Communicator>(group, ranks, library);
+  std::shared_ptr<Communicator>& found = known[{group.get(), ranks, operands}];
+  if (!found) found = std::make_shared<Communicator>(group, ranks, library, operands);
   return found;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -14,10 +15,17 @@
 
 namespace hone::cuda {
 
-class Communicator {
+/// Where a communicator's calls have their operands. The library takes those in windows through kernels of their own, without copies of its
+/// own between the ranks, if both operands lie in one: who mixes the two on one communicator has to be sure that all ranks do.
+enum class Operands { anywhere, in_windows };
+
+class Window;
+
+class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   /// All ranks of the group call it at the same place. Throws GroupError where the others do not come.
-  Communicator(std::shared_ptr<Group> group, const std::vector<int>& ranks, const nccl::Table& library);
+  Communicator(std::shared_ptr<Group> group, const std::vector<int>& ranks, const nccl::Table& library,
+               Operands operands = Operands::anywhere);
   /// What NCCL holds is left to the end of the process: at that point its own threads may have ended already. What is being given up has
   /// a moment to end.
   ~Communicator();
@@ -26,6 +34,11 @@ class Communicator {
 
   int place() const { return place_; }
   int size() const { return size_; }
+  const std::shared_ptr<Group>& group() const { return group_; }
+  /// Whether the library knows windows.
+  bool has_windows() const { return library_.ncclCommWindowRegister != nullptr; }
+  /// Memory of each rank, as large on all, made one window as long as somebody holds it. All ranks call it at the same place.
+  std::shared_ptr<const Window> window(void* memory, size_t bytes);
   /// A call of the library: call(handle) returns what it returned. Throws GroupError where it fails, now or before.
   template <typename Call>
   void run(const char* what, const Call& call) {
@@ -37,6 +50,7 @@ class Communicator {
   void abort();
 
  private:
+  friend class Window;
   /// Not while another thread ends the communicator. Calls return at once.
   template <typename Call>
   nccl::Result locked(const Call& call) {
@@ -52,9 +66,29 @@ class Communicator {
   std::mutex mutex_;
   nccl::Handle handle_ = nullptr;
   std::future<void> aborted_;  // of the thread that gives up
+  struct Registered {
+    std::weak_ptr<const Window> window;
+    nccl::WindowHandle handle = nullptr;  // here, because the library may write it behind a call that was given up
+  };
+  std::map<void*, Registered> windows_;  // by memory
 };
 
-/// One for each set of ranks, as long as the process lives. Empty: all of them. Throws as the constructor does, and Error without NCCL.
-std::shared_ptr<Communicator> communicator_of(const std::shared_ptr<Group>& group, const std::vector<int>& ranks);
+/// Ends what the library knows of the memory, which must still be there.
+class Window {
+ public:
+  Window(std::shared_ptr<Communicator> communicator, nccl::WindowHandle& handle, void* memory, size_t bytes);
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+ private:
+  std::shared_ptr<Communicator> communicator_;
+  nccl::WindowHandle& handle_;
+};
+
+/// One for each set of ranks and kind of operands, as long as the process lives. Empty: all ranks. Throws as the constructor does, and Error
+/// without NCCL.
+std::shared_ptr<Communicator> communicator_of(const std::shared_ptr<Group>& group, const std::vector<int>& ranks,
+                                              Operands operands = Operands::anywhere);
 
 }  // namespace hone::cuda

@@ -38,19 +38,37 @@ struct Graphs {
   std::atomic<int> given_up = 0;
 };
 Graphs graphs;
-int handle_memory;
+int handle_memory, window_memory;
+
+/// What was asked of the library about windows.
+struct Asked {
+  int least_blocks = 0, most_blocks = 0;
+  std::vector<std::string> calls;
+  int polls = INT_MAX;  // until what was begun has come about
+};
+Asked asked;
 
 nccl::Table table() {
   nccl::Table library;
   library.ncclGetErrorString = [](nccl::Result) { return "unhandled system error"; };
   library.ncclGetLastError = [](nccl::Handle) { return "a cable"; };
   library.ncclGetUniqueId = [](nccl::UniqueId*) { return nccl::kSuccess; };
-  library.ncclCommInitRankConfig = [](nccl::Handle* handle, int, nccl::UniqueId, int, nccl::Config*) {
+  library.ncclCommInitRankConfig = [](nccl::Handle* handle, int, nccl::UniqueId, int, nccl::Config* config) {
+    asked.least_blocks = config->least_blocks, asked.most_blocks = config->most_blocks;
     *handle = reinterpret_cast<nccl::Handle>(&handle_memory);
     return nccl::kSuccess;
   };
   library.ncclCommGetAsyncError = [](nccl::Handle, nccl::Result* result) {
-    *result = nccl::kInProgress;
+    *result = asked.polls-- > 0 ? nccl::kInProgress : nccl::kSuccess;
+    return nccl::kSuccess;
+  };
+  library.ncclCommWindowRegister = [](nccl::Handle, void*, size_t bytes, nccl::WindowHandle* window, int flags) {
+    asked.calls.push_back(fmt::format("{} bytes, {}", bytes, flags == nccl::kSymmetric ? "symmetric" : "?"));
+    *window = reinterpret_cast<nccl::WindowHandle>(&window_memory);
+    return nccl::kSuccess;
+  };
+  library.ncclCommWindowDeregister = [](nccl::Handle, nccl::WindowHandle window) {
+    asked.calls.push_back(window == reinterpret_cast<nccl::WindowHandle>(&window_memory) ? "back" : "another");
     return nccl::kSuccess;
   };
   library.ncclCommAbort = [](nccl::Handle) {
@@ -63,7 +81,7 @@ nccl::Table table() {
 
 class CommunicatorTest : public testing::Test {
  protected:
-  void SetUp() override { graphs.destroyed = false, graphs.given_up = 0; }
+  void SetUp() override { graphs.destroyed = false, graphs.given_up = 0, asked = {}; }
   static void destroy_graphs() {
     graphs.destroyed = true;
     graphs.destroyed.notify_all();
@@ -103,6 +121,37 @@ TEST_F(CommunicatorTest, ACallThatFailsSaysWhatTheLibrarySays) {
   destroy_graphs();
   EXPECT_THROW(communicator.run("a collective", [](nccl::Handle) { return kSystemError; }), GroupError);
   EXPECT_THAT(group_->failure->what(), testing::HasSubstr("a collective: unhandled system error (a cable)"));
+}
+
+TEST_F(CommunicatorTest, AWindowIsOneForAllThatHoldIt) {
+  const auto communicator = std::make_shared<Communicator>(group_, std::vector<int>(), library_, Operands::in_windows);
+  destroy_graphs();
+  asked.polls = 3;
+  EXPECT_GT(asked.least_blocks, 0);
+  EXPECT_GE(asked.most_blocks, asked.least_blocks) << "the library refuses other limits, and what is left open";
+  int memory = 0;
+  std::shared_ptr<const Window> first = communicator->window(&memory, 4096),
+                                second = communicator->window(&memory, 4096);
+  EXPECT_EQ(first, second);
+  EXPECT_LT(asked.polls, 1) << "a window is there when the library says so, not when it has begun";
+  first = nullptr;
+  EXPECT_THAT(asked.calls, testing::ElementsAre("4096 bytes, symmetric"));
+  second = nullptr;
+  EXPECT_THAT(asked.calls, testing::ElementsAre("4096 bytes, symmetric", "back"));
+  const auto again = communicator->window(&memory, 8192);  // other memory at the same address
+  EXPECT_THAT(asked.calls, testing::Contains("8192 bytes, symmetric"));
+}
+
+TEST_F(CommunicatorTest, WindowsEndWithTheirCommunicator) {
+  const auto communicator = std::make_shared<Communicator>(group_, std::vector<int>(), library_);
+  asked.polls = 0;
+  EXPECT_EQ(asked.least_blocks, INT_MIN) << "the library's own";
+  int memory = 0;
+  std::shared_ptr<const Window> window = communicator->window(&memory, 4096);
+  communicator->abort();
+  destroy_graphs();
+  window = nullptr;
+  EXPECT_THAT(asked.calls, testing::ElementsAre("4096 bytes, symmetric")) << "what is given up is not asked any more";
 }
 
 }  // namespace

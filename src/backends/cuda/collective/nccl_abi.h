@@ -35,13 +35,22 @@ enum DataType : int {
 
 enum Operation : int { kSum = 0, kProd = 1, kMax = 2, kMin = 3, kAvg = 4 };
 
-/// As far as version 2.14 knew it; newer libraries fill in the rest.
+/// As far as version 2.17 knew it; newer libraries fill in the rest.
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
-  unsigned version = 21400;
+  unsigned version = 21700;
   int blocking = 0;  // calls return at once, and can be given up
+  int cluster = INT_MIN;
+  int least_blocks = INT_MIN, most_blocks = INT_MIN;  // of a kernel; INT_MIN: the library's own
+  const char* network = nullptr;
 };
+
+/// Memory of a rank that all ranks of a communicator have registered together.
+struct WindowMemory;  // opaque
+using WindowHandle = WindowMemory*;
+
+inline constexpr int kSymmetric = 1;  // the ranks' operands lie at the same places of their windows
 
 struct Table {
   Result (*ncclGetVersion)(int* version) = nullptr;
@@ -66,6 +75,10 @@ struct Table {
   Result (*ncclRecv)(void* to, size_t count, DataType type, int peer, Handle communicator, CUstream stream) = nullptr;
   Result (*ncclGroupStart)() = nullptr;
   Result (*ncclGroupEnd)() = nullptr;
+  /// Since 2.27; null before.
+  Result (*ncclCommWindowRegister)(Handle communicator, void* memory, size_t bytes, WindowHandle* window,
+                                   int flags) = nullptr;
+  Result (*ncclCommWindowDeregister)(Handle communicator, WindowHandle window) = nullptr;
 };
 
 /// Opened at the first call. Throws Error saying what is missing and what to do.

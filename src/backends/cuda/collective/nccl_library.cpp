@@ -48,6 +48,11 @@ Table open_table() {
   HONE_NCCL_SYMBOL(ncclGroupStart);
   HONE_NCCL_SYMBOL(ncclGroupEnd);
 #undef HONE_NCCL_SYMBOL
+  const auto load_optional = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
+  };
+  load_optional(table.ncclCommWindowRegister, "ncclCommWindowRegister");
+  load_optional(table.ncclCommWindowDeregister, "ncclCommWindowDeregister");
   constexpr int kLeast = 21900;
   int version = 0;
   if (table.ncclGetVersion(&version) != kSuccess || version < kLeast)

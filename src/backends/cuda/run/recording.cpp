@@ -3,6 +3,7 @@
 #include "backends/cuda/run/recording.h"
 
 #include "backends/cuda/run/graph_edges.h"
+#include "backends/cuda/run/mapped_memory.h"
 #include "backends/cuda/run/schedule.h"
 #include "base/error.h"
 
@@ -131,6 +132,36 @@ void CudaRecording::replay(Stream& stream, std::vector<WorkSpan>& spans) {
 
 void CudaRecording::poison(Stream& stream) {
   for (const Buffer& workspace : workspaces_) device_.fill(workspace.data(), kPoison, workspace.size(), stream);
+}
+
+std::string CudaRecording::places_in(const SharedMemory& memory) const {
+  const auto& mapped = static_cast<const MappedMemory&>(memory);
+  std::string text;
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    if (dynamic_cast<const GainsByMapping*>(launches_[i].kernel.get()) == nullptr) continue;
+    const auto place = [&](const void* operand) {
+      return mapped.has(operand) ? static_cast<const std::byte*>(operand) - static_cast<const std::byte*>(mapped.data())
+                                 : -1;
+    };
+    const auto from = place(launches_[i].inputs[0]), to = place(launches_[i].outputs[0]);
+    text += from < 0 || to < 0 ? "-;" : fmt::format("{}>{};", from, to);
+  }
+  if (text.find('>') == std::string::npos) return {};
+  return fmt::format("{} bytes, held {} times: {}", mapped.size(), mapped.held(), text);
+}
+
+void CudaRecording::reach_across(SharedMemory& memory) {
+  if (!across_.empty()) return;
+  auto& mapped = static_cast<MappedMemory&>(memory);
+  context_->select();
+  drop_graphs();
+  replays_ = 0;
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    const auto* gains = dynamic_cast<const GainsByMapping*>(launches_[i].kernel.get());
+    if (gains == nullptr || !mapped.has(launches_[i].inputs[0]) || !mapped.has(launches_[i].outputs[0])) continue;
+    across_.push_back(gains->across(mapped));
+    kernels_[i] = across_.back().get();
+  }
 }
 
 void CudaRecording::launch_all(const Run& run, CUstream stream) const {

@@ -25,7 +25,7 @@
 
 namespace hone::cuda {
 
-class CudaRecording final : public Recording, public TellsSpans {
+class CudaRecording final : public Recording, public TellsSpans, public ReachesAcross {
  public:
   CudaRecording(std::vector<Launch> launches, CudaDevice& device);
   ~CudaRecording() override;
@@ -36,6 +36,8 @@ class CudaRecording final : public Recording, public TellsSpans {
   void replay(Stream& stream, std::vector<WorkSpan>& spans) override;
   void stop_at(const std::atomic<bool>* flag) override { stop_ = flag; }
   void poison(Stream& stream) override;
+  std::string places_in(const SharedMemory& memory) const override;
+  void reach_across(SharedMemory& memory) override;
   const std::string& capture_failure() const { return capture_failure_; }
   /// How many launches of the graphs may begin before the one ahead has ended.
   size_t early_launches() const { return early_launches_; }
@@ -70,10 +72,11 @@ class CudaRecording final : public Recording, public TellsSpans {
   std::vector<std::unique_ptr<CudaStream>> capture_streams_;
   std::vector<Buffer> workspaces_;  // of the branches but the first, which has the launches' own
   std::vector<Launch> launches_;
-  std::vector<const CudaKernel*> kernels_;  // of the launches
-  std::vector<bool> calls_library_;         // by launch
-  std::set<CUfunction> waiting_;            // functions that wait for their operands
-  Buffer fence_;                            // what wait_for_all() fills
+  std::vector<const CudaKernel*> kernels_;                 // of the launches
+  std::vector<std::shared_ptr<const CudaKernel>> across_;  // what reach_across() put in their place
+  std::vector<bool> calls_library_;                        // by launch
+  std::set<CUfunction> waiting_;                           // functions that wait for their operands
+  Buffer fence_;                                           // what wait_for_all() fills
   std::vector<Run> runs_;
   int replays_ = 0;  // since the pointers changed
   bool overlaps_;    // kernels in graphs

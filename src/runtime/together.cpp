@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a context does with the other ranks of a divided network: it meets them before an inference, and has a watch over its end.
+#include "runtime/impl.h"
+#include "runtime/ranks.h"
+
+namespace hone {
+
+void ExecutionContext::meet() {
+  ContextStage& stage = impl_->stages[0];
+  auto* across = dynamic_cast<ReachesAcross*>(stage.current->recording.get());
+  const auto places = [&] {
+    return across == nullptr || !stage.arena.shared ? std::string() : across->places_in(*stage.arena.shared);
+  };
+  if (require_same_shapes(*engine_, profile_, impl_->shapes, *engine_->impl_->group, impl_->told, places))
+    across->reach_across(*stage.arena.shared);
+}
+
+void ExecutionContext::begin_inference() {
+  Group* group = engine_->impl_->group.get();
+  if (group == nullptr) return;
+  if (!impl_->watch)
+    impl_->watch = std::make_unique<HangWatch>(
+        *group, [&device = dynamic_cast<HasGroup&>(engine_->device())] { device.break_off(); });
+  impl_->watch->begin();
+}
+
+void ExecutionContext::end_inference(Stream& stream) {
+  impl_->finished->record(stream);
+  impl_->in_flight = true;
+  if (impl_->watch) impl_->watch->end(*impl_->finished);
+}
+
+void ExecutionContext::try_to_end_inference(Stream& stream) {
+  try {
+    end_inference(stream);
+  } catch (const Error&) {  // a device that fails works on nothing
+  }
+}
+
+void ExecutionContext::wait() const {
+  if (!impl_->in_flight) return;
+  impl_->finished->wait();
+  if (engine_->impl_->group) engine_->impl_->group->require_sound();
+}
+
+}  // namespace hone
