@@ -4,6 +4,7 @@ one card's free memory refuses run on two, how do faults end. Skips where there 
 
 Steps, all of them where none is named; each prints its seconds, and --json is written behind each of them:
     smoke     every collective in three types against its meaning, with NCCL's own warnings
+    rows      two contexts, whose number of rows changes
     512       8 layers of 4096/11008, 512 tokens, fp16
     4096      the same, 4096 tokens
     70b       2 layers of 8192/28672, one token
@@ -111,6 +112,10 @@ class Bench:
     def launch(self, *words, program="hone", place=None):
         return ranks.Launch(place or self.folder, program, timeout=60, within=300)(*words, env=lambda rank: self.environment)
 
+    def program(self, *words, place=None):
+        """bench/ranks_program.py as two ranks."""
+        return self.launch("cpu" if self.arguments.small else "cuda:{rank}", *words, program=[sys.executable, ROOT / "bench/ranks_program.py"], place=place)
+
     def plans(self, name):
         """The folder of a shape's plans, made where they are not there yet."""
         folder = self.folder / name
@@ -133,29 +138,48 @@ class Bench:
 # ---- Steps ----
 
 def smoke(bench):
+    """Operands outside of the activations' memory and inside, where ranks reach across, three inferences each."""
     print("  NCCL:", *[found for folder in libraries() for found in pathlib.Path(folder).glob("libnccl.so*")] or ["in no package; the linker's folders"])
-    nodes, inputs, results = ranks.every_form()
-    worst = {}
-    for dtype in ("float32", "float16", "int64"):
+    worst, count = {}, 0
+    for dtype, inside in ((dtype, inside) for dtype in ("float32", "float16", "int64") for inside in (False, True)):
+        nodes, inputs, results = ranks.every_form(inside)
         model = ranks.save(bench.folder / "model.onnx", nodes, inputs, results, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
-        values = [np.random.default_rng(rank).integers(1, 6, (4, 2, 3)).astype(dtype) for rank in range(2)]
+        values = [np.random.default_rng(rank).integers(1, 5 if inside else 6, (4, 2, 3)).astype(dtype) for rank in range(2)]
         for rank, value in enumerate(values):
             np.save(bench.folder / f"x{rank}.npy", value)
-        bench.launch("run", "model.onnx", "-i", "x:x{rank}.npy", "-o", "out")
+        bench.program("run", "model.onnx", "x{rank}.npy", "out.rank{rank}")
+        count += len(results)
         for mine, expected in zip(ranks.outputs(bench.folder, "out"), ranks.reference([model, model], [{"x": x} for x in values]), strict=True):
             for result in results:
                 error = float(np.abs(mine[result].astype(np.float64) - expected[result].astype(np.float64)).max())
                 worst[dtype] = max(worst.get(dtype, 0), error)
                 if error > 1e-2:
                     print(f"  WRONG: {result} of {dtype}: {mine[result].ravel()} instead of {expected[result].ravel()}")
-    return {"error": worst, "collectives": len(results)}
+    return {"error": worst, "collectives": count}
+
+
+def rows(bench):
+    """Two contexts whose sizes change, through the Python package: a sum, then both ranks' results together."""
+    folder = bench.folder / "rows"
+    folder.mkdir()
+    nodes = [helper.make_node("Add", ["x", "x"], ["a"]),
+             helper.make_node("DistCollective", ["a"], ["s"], collective_operation="all_reduce", reduce_op="sum", group_size=2),
+             helper.make_node("Add", ["s", "s"], ["t"]),
+             helper.make_node("DistCollective", ["t"], ["g"], collective_operation="all_gather", group_size=2),
+             helper.make_node("Neg", ["g"], ["n"]), helper.make_node("Neg", ["n"], ["y"])]
+    ranks.save(folder / "model.onnx", nodes, [("x", ["n", 64])], ["y"])
+    told = bench.program("rows", "model.onnx", "{rank}", place=folder)
+    worst = [float(text.split("worst")[-1]) for text in told]
+    if max(worst) > 0:
+        print(f"  WRONG: off by {worst}")
+    return {"error": max(worst)}
 
 
 def speed(bench, name):
     folder, (tokens, count, width, hidden) = bench.plans(name), bench.shapes[name]
     np.save(folder / "x.npy", np.random.default_rng(1).standard_normal((1, tokens, width), np.float32).astype(np.float16))
     bench.hone("run", "whole.plan", *bench.one, "-i", "x:x.npy", "-o", "whole", place=folder)
-    bench.launch("run", "model.plan", "-i", "x:x.npy", "-o", "out", place=folder)
+    bench.program("run", "model.plan.rank{rank}", "x.npy", "out.rank{rank}", place=folder)
     whole = next(np.load(path) for path in (folder / "whole").glob("*.npy")).astype(np.float64)
     errors = [float(np.linalg.norm(array - whole) / np.linalg.norm(whole)) for mine in ranks.outputs(folder, "out") for array in mine.values()]
     flags, rows = ["-t", str(bench.arguments.seconds), "--json", "--noDataTransfers"], []
@@ -256,6 +280,9 @@ input()
             "whole_exits": alone[0], "whole_says": texts[0][-400:], "ranks_exit": both}
 
 
+START, WITHIN = (1, 4), (8, 12)  # seconds after the start: while ranks get ready, and between inferences and in them
+
+
 def faults(bench):
     place, generator, found = bench.folder / "faults", random.Random(bench.arguments.seed), {}
     place.mkdir()
@@ -263,11 +290,11 @@ def faults(bench):
     os.environ.update(bench.environment)  # of what the fixtures start
     try:
         plans = ranks.plans_for_faults(place)
-        for kind in ("missing", "killed", "stopped", "plan"):
-            clock = time.monotonic()
-            done = ranks.fault(plans, kind, generator, timeout=6, after=(1, 6))
-            found[kind] = all(ranks.is_told(kind, status, text) for status, text in done)
-            print(f"  {kind}: {'told' if found[kind] else 'NOT TOLD'} after {time.monotonic() - clock:.0f} s: "
+        for kind, after in (("missing", 0), ("killed", START), ("killed", WITHIN), ("stopped", WITHIN), ("plan", 0)):
+            clock, name = time.monotonic(), f"{kind} within inferences" if after == WITHIN else kind
+            done = ranks.fault(plans, kind, generator, timeout=6, after=after)
+            found[name] = all(ranks.is_told(kind, status, text) for status, text in done)
+            print(f"  {name}: {'told' if found[name] else 'NOT TOLD'} after {time.monotonic() - clock:.0f} s: "
                   f"{[(status, text.strip()[-300:]) for status, text in done]}", flush=True)
     finally:
         os.environ.clear()
@@ -275,7 +302,7 @@ def faults(bench):
     return found
 
 
-STEPS = {"smoke": smoke, "512": lambda bench: speed(bench, "512"), "memory": memory, "faults": faults,
+STEPS = {"smoke": smoke, "rows": rows, "512": lambda bench: speed(bench, "512"), "memory": memory, "faults": faults,
          "4096": lambda bench: speed(bench, "4096"), "70b": lambda bench: speed(bench, "70b")}
 
 
