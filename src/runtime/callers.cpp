@@ -30,6 +30,12 @@ bool ExecutionContext::stopped() const {
   return impl_->stop != nullptr && impl_->stop->load(std::memory_order_relaxed);
 }
 
+int64_t ExecutionContext::device_memory_bytes() const {
+  int64_t bytes = 0;
+  for (const ContextStage& stage : impl_->stages) bytes += static_cast<int64_t>(stage.arena.size());
+  return bytes;
+}
+
 int64_t ExecutionContext::activation_bytes() {
   require_instance();
   return impl_->stages[0].current->instance->arena_bytes;

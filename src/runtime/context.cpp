@@ -532,7 +532,7 @@ void ExecutionContext::collect(size_t number, Stream& stream) {
     }
 }
 
-void ExecutionContext::enqueue(Stream& stream) {
+void ExecutionContext::enqueue(Stream& stream) try {
   const bool captured = stream.capturing();
   if (captured) require_capturable();
   prepare();
@@ -556,6 +556,13 @@ void ExecutionContext::enqueue(Stream& stream) {
   if (followed) end_inference(stream);
   tell_spans();
   if (stopped()) throw Cancelled("the inference was cancelled", "its outputs are undefined");
+} catch (const GroupError&) {
+  // What is under way may wait for ranks that have gone, until it is broken off. A caller that frees memory meanwhile would wait for it, too,
+  // and hold the lock that breaking off needs.
+  try {
+    wait();
+  } catch (const Error&) {}
+  throw;
 }
 
 void ExecutionContext::run_stages(Stream& stream) {
@@ -584,12 +591,6 @@ void ExecutionContext::run_stages(Stream& stream) {
   }
   impl_->learned = std::exchange(impl_->symbols, given);
   deliver_outputs(stream);
-}
-
-int64_t ExecutionContext::device_memory_bytes() const {
-  int64_t bytes = 0;
-  for (const ContextStage& stage : impl_->stages) bytes += static_cast<int64_t>(stage.arena.size());
-  return bytes;
 }
 
 }  // namespace hone

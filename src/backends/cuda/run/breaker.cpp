@@ -23,25 +23,32 @@ constexpr const char* kText = R"(
 std::unique_ptr<Breaker> Breaker::make(std::shared_ptr<const Context> context) {
   context->select();
   std::unique_ptr<Breaker> breaker(new Breaker(std::move(context)));
+  constexpr int kHighest = -100;  // the driver takes the highest that it has
+  if (driver().cuStreamCreateWithPriority == nullptr ||
+      driver().cuStreamCreateWithPriority(&breaker->stream_, CU_STREAM_NON_BLOCKING, kHighest) != CUDA_SUCCESS) {
+    breaker->stream_ = nullptr;
+    return nullptr;
+  }
   if (driver().cuModuleLoadData(&breaker->module_, kText) != CUDA_SUCCESS) {
     breaker->module_ = nullptr;
     return nullptr;
   }
   const bool ready =
       driver().cuModuleGetFunction(&breaker->function_, breaker->module_, "hone_break_off") == CUDA_SUCCESS &&
-      breaker->launch(0) == CUDA_SUCCESS && driver().cuStreamSynchronize(breaker->stream_.handle()) == CUDA_SUCCESS;
+      breaker->launch(0) == CUDA_SUCCESS && driver().cuStreamSynchronize(breaker->stream_) == CUDA_SUCCESS;
   return ready ? std::move(breaker) : nullptr;
 }
 
 Breaker::~Breaker() {
   driver().cuCtxSetCurrent(context_->handle());
   if (module_ != nullptr) driver().cuModuleUnload(module_);
+  if (stream_ != nullptr) driver().cuStreamDestroy(stream_);
 }
 
 CUresult Breaker::launch(int really) noexcept {
   CUlaunchConfig launch{};
   launch.gridDimX = launch.gridDimY = launch.gridDimZ = launch.blockDimX = launch.blockDimY = launch.blockDimZ = 1;
-  launch.hStream = stream_.handle();
+  launch.hStream = stream_;
   void* arguments[] = {&really};
   return driver().cuLaunchKernelEx(&launch, function_, arguments, nullptr);
 }

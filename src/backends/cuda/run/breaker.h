@@ -21,11 +21,12 @@ class Breaker {
   void break_off() noexcept;
 
  private:
-  explicit Breaker(std::shared_ptr<const Context> context) : context_(context), stream_(std::move(context)) {}
+  explicit Breaker(std::shared_ptr<const Context> context) : context_(std::move(context)) {}
   CUresult launch(int really) noexcept;
 
   std::shared_ptr<const Context> context_;
-  CudaStream stream_;
+  CUstream stream_ =
+      nullptr;  // of a priority that no other has: streams of one priority may share a queue, and wait for each other
   CUmodule module_ = nullptr;
   CUfunction function_ = nullptr;
 };
