@@ -58,9 +58,8 @@ class HasGroup {
   const std::shared_ptr<Group>& group() const { return group_; }
   /// Null where the device has no such memory. Throws Error with the amount when it cannot.
   virtual std::shared_ptr<SharedMemory> shared_memory(size_t /*bytes*/) { return nullptr; }
-  /// Ends by force what waits on the device for ranks that have gone, once the group has failed. The device is lost to the process. From
-  /// any thread.
-  virtual void break_off() noexcept {}
+  /// Whether kernels may run on it that wait for ranks that have gone for as long as the process lives, whatever is given up.
+  virtual bool ends_only_with_process() const { return false; }
 
  private:
   std::shared_ptr<Group> group_;

@@ -557,8 +557,7 @@ void ExecutionContext::enqueue(Stream& stream) try {
   tell_spans();
   if (stopped()) throw Cancelled("the inference was cancelled", "its outputs are undefined");
 } catch (const GroupError&) {
-  // What is under way may wait for ranks that have gone, until it is broken off. A caller that frees memory meanwhile would wait for it, too,
-  // and hold the lock that breaking off needs.
+  // What is under way ends when it is given up, or with the process; who frees memory before that would wait in between.
   try {
     wait();
   } catch (const Error&) {}

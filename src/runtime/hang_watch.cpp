@@ -2,14 +2,29 @@
 #include "runtime/hang_watch.h"
 
 #include <chrono>
+#include <future>
 
 #include "base/clock.h"
 #include "base/text.h"
 
 namespace hone {
+namespace {
 
-HangWatch::HangWatch(Group& group, std::function<void()> break_off)
-    : group_(group), break_off_(std::move(break_off)), thread_([this] { run(); }) {}
+constexpr auto kPause = std::chrono::milliseconds(20);
+
+/// An error of the device is told to those who wait for it.
+bool has_passed(const Event& end) {
+  try {
+    return end.passed();
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+}  // namespace
+
+HangWatch::HangWatch(Group& group, std::function<void()> stuck)
+    : group_(group), stuck_(std::move(stuck)), thread_([this] { run(); }) {}
 
 HangWatch::~HangWatch() {
   {
@@ -35,15 +50,6 @@ void HangWatch::end(const Event& end) {
   end_ = &end;
 }
 
-/// An error of the device is told to those who wait for it.
-bool HangWatch::has_ended() const {
-  try {
-    return end_ != nullptr && end_->passed();
-  } catch (const Error&) {
-    return true;
-  }
-}
-
 bool HangWatch::has_failed() const {
   try {
     group_.require_sound();
@@ -53,15 +59,25 @@ bool HangWatch::has_failed() const {
   }
 }
 
-void HangWatch::look() {
-  constexpr double kGraceMs = 1000;  // for what ends when its communicator is given up
-  if (has_ended()) {
+/// The device is asked by a thread of its own: whoever frees memory meanwhile may hold the device until kernels end that never do.
+void HangWatch::settle(std::unique_lock<std::mutex>& lock) {
+  constexpr auto kGrace = std::chrono::seconds(2);  // for what ends when its communicator is given up
+  const auto over = [this] { return stopped_ || !under_way_; };
+  changed_.wait_for(lock, kGrace, over);
+  if (over()) return;
+  std::packaged_task<bool(const Event*)> ask([](const Event* end) { return end != nullptr && has_passed(*end); });
+  std::future<bool> answer = ask.get_future();
+  std::thread asker(std::move(ask), end_);
+  if (answer.wait_for(kGrace) != std::future_status::ready || !answer.get()) stuck_();
+  under_way_ = false;
+  asker.join();
+}
+
+void HangWatch::look(std::unique_lock<std::mutex>& lock) {
+  if (has_failed()) {
+    settle(lock);
+  } else if (end_ != nullptr && has_passed(*end_)) {
     under_way_ = false;
-  } else if (has_failed()) {
-    if (failed_ms_ == 0) failed_ms_ = now_ms();
-    if (now_ms() - failed_ms_ < kGraceMs) return;
-    under_way_ = false;
-    break_off_();
   } else if (now_ms() - begun_ms_ > group_.timeout_ms()) {
     group_.fail(GroupError(
         fmt::format(
@@ -72,12 +88,11 @@ void HangWatch::look() {
 }
 
 void HangWatch::run() {
-  constexpr auto kPause = std::chrono::milliseconds(20);
   std::unique_lock lock(mutex_);
   while (!stopped_) {
     if (!under_way_) changed_.wait(lock, [this] { return stopped_ || under_way_; });
     else changed_.wait_for(lock, kPause, [this] { return stopped_; });
-    if (!stopped_ && under_way_) look();
+    if (!stopped_ && under_way_) look(lock);
   }
 }
 

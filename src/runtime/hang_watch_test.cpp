@@ -43,7 +43,7 @@ class FakeGroup final : public Group {
   }
   std::string said;
   std::atomic<bool> failed = false;
-  std::atomic<int> broken = 0;
+  std::atomic<int> stuck = 0;
 
  private:
   int timeout_;
@@ -52,7 +52,7 @@ class FakeGroup final : public Group {
 TEST(HangWatch, AnInferenceThatDoesNotEndInTimeEndsTheGroup) {
   FakeGroup group(10);
   const FakeEvent end;
-  HangWatch watch(group, [&] { ++group.broken; });
+  HangWatch watch(group, [&] { ++group.stuck; });
   watch.begin();
   watch.end(end);
   group.failed.wait(false);
@@ -63,7 +63,7 @@ TEST(HangWatch, InferencesThatEndAreForgotten) {
   constexpr int kLong = 60'000;
   FakeGroup group(kLong);
   FakeEvent end;
-  HangWatch watch(group, [&] { ++group.broken; });
+  HangWatch watch(group, [&] { ++group.stuck; });
   for (int i = 0; i < 3; ++i) {
     end.has_passed = false;
     watch.begin();
@@ -80,35 +80,35 @@ TEST(HangWatch, InferencesThatEndAreForgotten) {
 TEST(HangWatch, AnInferenceThatIsNeverEnqueuedWholeEndsTheGroup) {
   FakeGroup group(10);
   HangWatch watch(group, [&] {
-    ++group.broken;
-    group.broken.notify_all();
+    ++group.stuck;
+    group.stuck.notify_all();
   });
   watch.begin();
   group.failed.wait(false);
-  group.broken.wait(0);
-  EXPECT_EQ(group.broken, 1);
+  group.stuck.wait(0);
+  EXPECT_EQ(group.stuck, 1);
 }
 
-TEST(HangWatch, WhatDoesNotEndWithItsGroupIsBrokenOff) {
+TEST(HangWatch, WhatDoesNotEndWithItsGroupIsStuck) {
   constexpr int kLong = 60'000;
   FakeGroup group(kLong);
   const FakeEvent end;
   HangWatch watch(group, [&] {
-    ++group.broken;
-    group.broken.notify_all();
+    ++group.stuck;
+    group.stuck.notify_all();
   });
   watch.begin();
   watch.end(end);
   group.fail(GroupError("rank 1 has ended"));  // by somebody else
-  group.broken.wait(0);
-  EXPECT_EQ(group.broken, 1);
+  group.stuck.wait(0);
+  EXPECT_EQ(group.stuck, 1);
 }
 
-TEST(HangWatch, WhatEndsWithItsGroupIsNotBrokenOff) {
+TEST(HangWatch, WhatEndsWithItsGroupIsNot) {
   FakeGroup group(1);
   FakeEvent end;
   {
-    HangWatch watch(group, [&] { ++group.broken; });
+    HangWatch watch(group, [&] { ++group.stuck; });
     watch.begin();
     watch.end(end);
     group.failed.wait(false);
@@ -116,7 +116,7 @@ TEST(HangWatch, WhatEndsWithItsGroupIsNotBrokenOff) {
     end.has_passed = true;
     while (end.asked == asked) std::this_thread::yield();
   }
-  EXPECT_EQ(group.broken, 0);
+  EXPECT_EQ(group.stuck, 0);
 }
 
 }  // namespace

@@ -1,10 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a context does with the other ranks of a divided network: it meets them before an inference, and has a watch over its end.
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/text.h"
 #include "runtime/impl.h"
 #include "runtime/ranks.h"
 
 namespace hone {
+namespace {
+
+/// Kernels that reach into other ranks' memory wait there for as long as the process lives, and whoever frees anything waits for them. So a
+/// rank that can neither go on nor give up ends, as those of other libraries do when their watch finds them waiting.
+[[noreturn]] void end_process(const Group& group) {
+  try {
+    group.require_sound();
+  } catch (const GroupError& error) {
+    fmt::print(stderr, "hone: {}\n", error.what());
+  }
+  std::_Exit(1);
+}
+
+}  // namespace
 
 void ExecutionContext::meet() {
   ContextStage& stage = impl_->stages[0];
@@ -20,8 +38,9 @@ void ExecutionContext::begin_inference() {
   Group* group = engine_->impl_->group.get();
   if (group == nullptr) return;
   if (!impl_->watch)
-    impl_->watch = std::make_unique<HangWatch>(
-        *group, [&device = dynamic_cast<HasGroup&>(engine_->device())] { device.break_off(); });
+    impl_->watch = std::make_unique<HangWatch>(*group, [group, &device = dynamic_cast<HasGroup&>(engine_->device())] {
+      if (device.ends_only_with_process()) end_process(*group);
+    });
   impl_->watch->begin();
 }
 

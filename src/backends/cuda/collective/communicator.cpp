@@ -54,10 +54,6 @@ Communicator::~Communicator() {
 void Communicator::abort() {
   const std::lock_guard lock(mutex_);
   if (handle_ == nullptr) return;
-  if (left_to_watch_) {
-    handle_ = nullptr;
-    return;
-  }
   std::promise<void> ended;
   aborted_ = ended.get_future();
   std::thread([end = library_.ncclCommAbort, handle = std::exchange(handle_, nullptr),
@@ -124,12 +120,6 @@ std::shared_ptr<Communicator> communicator_of(const std::shared_ptr<Group>& grou
   const std::lock_guard lock(mutex);
   std::shared_ptr<Communicator>& found = known[{group.get(), ranks, operands}];
   if (!found) found = std::make_shared<Communicator>(group, ranks, library, operands);
-  const bool across = std::ranges::any_of(known, [&](const auto& each) {
-    return std::get<0>(each.first) == group.get() && std::get<Operands>(each.first) == Operands::in_windows;
-  });
-  if (across)
-    for (const auto& [key, each] : known)
-      if (each) each->leave_to_watch();
   return found;
 }
 

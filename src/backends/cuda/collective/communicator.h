@@ -48,12 +48,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// What is in the stream ends at once; from any thread. Does not wait: the library goes on giving up for as long as there are graphs
   /// that hold its calls, which who calls this may be the one to destroy.
   void abort();
-  /// From now on abort() only forgets: kernels of this process reach across. The library's way to give up waits for the GPU at some point, with
-  /// the context's lock, those kernels do not end by it, and who ends them by force (device/group.h: break_off()) needs that lock.
-  void leave_to_watch() {
-    const std::lock_guard lock(mutex_);
-    left_to_watch_ = true;
-  }
 
  private:
   friend class Window;
@@ -71,7 +65,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   int place_ = 0, size_ = 1;
   std::mutex mutex_;
   nccl::Handle handle_ = nullptr;
-  bool left_to_watch_ = false;
   std::future<void> aborted_;  // of the thread that gives up
   struct Registered {
     std::weak_ptr<const Window> window;

@@ -142,16 +142,6 @@ TEST_F(CommunicatorTest, AWindowIsOneForAllThatHoldIt) {
   EXPECT_THAT(asked.calls, testing::Contains("8192 bytes, symmetric"));
 }
 
-TEST_F(CommunicatorTest, IsForgottenWhereAWatchEndsItsKernels) {
-  {
-    Communicator communicator(group_, {}, library_);
-    communicator.leave_to_watch();
-    group_->fail(GroupError("rank 1 has ended", ""));
-    EXPECT_THROW(communicator.run("a collective", [](nccl::Handle) { return nccl::kSuccess; }), GroupError);
-  }
-  EXPECT_EQ(graphs.given_up, 0);
-}
-
 TEST_F(CommunicatorTest, WindowsEndWithTheirCommunicator) {
   const auto communicator = std::make_shared<Communicator>(group_, std::vector<int>(), library_);
   asked.polls = 0;

@@ -2,10 +2,10 @@
 
 #include "backends/cuda/run/device.h"
 
-#include "backends/cuda/run/breaker.h"
 #include "backends/cuda/run/ceilings.h"
 #include "backends/cuda/run/mapped_memory.h"
 #include "backends/cuda/run/recording.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/state_error.h"
@@ -94,7 +94,7 @@ CudaStream::~CudaStream() {
 
 void CudaStream::synchronize() {
   context_->select();
-  context_->settle(driver().cuStreamSynchronize(stream_), "running kernels");
+  check(driver().cuStreamSynchronize(stream_), "running kernels");
 }
 
 void CudaStream::wait(const Event& event) {
@@ -126,13 +126,13 @@ void CudaEvent::record(Stream& stream) {
 
 void CudaEvent::wait() const {
   context_->select();
-  context_->settle(driver().cuEventSynchronize(event_), "waiting for an event");
+  check(driver().cuEventSynchronize(event_), "waiting for an event");
 }
 
 bool CudaEvent::passed() const {
   context_->select();
   const CUresult result = driver().cuEventQuery(event_);
-  if (result != CUDA_ERROR_NOT_READY) context_->settle(result, "asking for an event");
+  if (result != CUDA_ERROR_NOT_READY) check(result, "asking for an event");
   return result == CUDA_SUCCESS;
 }
 
@@ -144,12 +144,10 @@ double CudaEvent::milliseconds_since(const Event& earlier) const {
 }
 
 CudaDevice::CudaDevice(int ordinal)
-    : context_(std::make_shared<Context>(ordinal)), info_(describe(context_->device())) {
+    : context_(std::make_shared<const Context>(ordinal)), info_(describe(context_->device())) {
   memory_stream_ = std::make_unique<CudaStream>(context_);
   keep_freed_memory(context_->device());
 }
-
-CudaDevice::~CudaDevice() = default;
 
 Ceilings CudaDevice::ceilings() {
   std::call_once(ceilings_measured_, [this] {
@@ -185,17 +183,11 @@ void CudaDevice::release(void* memory) noexcept {
   driver().cuMemFreeAsync(reinterpret_cast<CUdeviceptr>(memory), memory_stream_->handle());
 }
 
-/// Kernels that reach across do not end when another rank has gone: without something that ends them there is no such memory.
 std::shared_ptr<SharedMemory> CudaDevice::shared_memory(size_t bytes) {
-  std::call_once(breaker_made_, [this] {
-    breaker_ = Breaker::make(context_);
-    if (breaker_) context_->follow(group());
-  });
-  return breaker_ ? MappedMemory::allocate(context_, bytes) : nullptr;
-}
-
-void CudaDevice::break_off() noexcept {
-  if (breaker_) breaker_->break_off();
+  if (env_text("NCCL_WIN_ENABLE") == "0") return nullptr;  // NCCL's own switch: nothing would reach into it
+  std::shared_ptr<SharedMemory> memory = MappedMemory::allocate(context_, bytes);
+  if (memory) shares_ = true;
+  return memory;
 }
 
 void* CudaDevice::allocate_host(size_t bytes) {
@@ -219,19 +211,17 @@ std::unique_ptr<Event> CudaDevice::event() { return std::make_unique<CudaEvent>(
 void CudaDevice::copy(void* destination, const void* source, size_t bytes, Stream& stream) {
   if (bytes == 0) return;
   context_->select();
-  context_->settle(
-      driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(destination), reinterpret_cast<CUdeviceptr>(source), bytes,
-                             static_cast<CudaStream&>(stream).handle()),
-      "copying");
+  check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(destination), reinterpret_cast<CUdeviceptr>(source), bytes,
+                               static_cast<CudaStream&>(stream).handle()),
+        "copying");
 }
 
 void CudaDevice::fill(void* memory, std::byte value, size_t bytes, Stream& stream) {
   if (bytes == 0) return;
   context_->select();
-  context_->settle(
-      driver().cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(memory), std::to_integer<unsigned char>(value), bytes,
-                               static_cast<CudaStream&>(stream).handle()),
-      "filling memory");
+  check(driver().cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(memory), std::to_integer<unsigned char>(value), bytes,
+                                 static_cast<CudaStream&>(stream).handle()),
+        "filling memory");
 }
 
 bool CudaDevice::can_overlap() const {

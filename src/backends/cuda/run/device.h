@@ -4,6 +4,7 @@
 // CUDA graphs. Every call first makes the GPU's context the calling thread's, so any thread may use any device.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,19 +24,12 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   void select() const { check(driver().cuCtxSetCurrent(context_), "selecting the GPU"); }
-  /// Throws Error where a call failed, as check() does, and GroupError where it failed because the group has.
-  void settle(CUresult status, const char* what) const {
-    if (status != CUDA_SUCCESS && group_) group_->require_sound();
-    check(status, what);
-  }
-  void follow(std::shared_ptr<Group> group) { group_ = std::move(group); }
   CUcontext handle() const { return context_; }
   CUdevice device() const { return device_; }
 
  private:
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
-  std::shared_ptr<Group> group_;
 };
 
 class CudaStream final : public Stream {
@@ -74,19 +68,16 @@ class CudaEvent final : public Event {
 /// How many GPUs the driver sees; 0 without a driver.
 int device_count();
 
-class Breaker;
-
 class CudaDevice final : public Device, public HasGroup {
  public:
   explicit CudaDevice(int ordinal);
-  ~CudaDevice() override;
 
   DeviceInfo info() const override { return info_; }
   Ceilings ceilings() override;
   void* allocate(size_t bytes) override;
   void release(void* memory) noexcept override;
   std::shared_ptr<SharedMemory> shared_memory(size_t bytes) override;
-  void break_off() noexcept override;
+  bool ends_only_with_process() const override { return shares_; }
   void* allocate_host(size_t bytes) override;
   void release_host(void* memory) noexcept override;
   std::unique_ptr<Stream> stream() override;
@@ -100,14 +91,13 @@ class CudaDevice final : public Device, public HasGroup {
   void profile(bool on) override;
   /// Whether a kernel may be launched before the one ahead of it has ended (compute capability 9 and newer).
   bool can_overlap() const;
-  std::shared_ptr<const Context> context() const { return context_; }
+  const std::shared_ptr<const Context>& context() const { return context_; }
   /// Machine code, loaded once for all that use it at a time: loading takes longer than all else about a kernel.
   std::shared_ptr<const Module> module(const Blob& cubin);
 
  private:
-  std::shared_ptr<Context> context_;
-  std::once_flag breaker_made_;
-  std::unique_ptr<Breaker> breaker_;  // where memory is shared
+  std::shared_ptr<const Context> context_;
+  std::atomic<bool> shares_ = false;
   std::mutex modules_mutex_;
   std::map<std::string, std::weak_ptr<const Module>> modules_;  // by the hash of their code
   std::unique_ptr<CudaStream> memory_stream_;                   // orders allocations; used by nothing else
