@@ -20,6 +20,8 @@ constexpr EnvVariable kTable[] = {
     {"HONE_CUDA_PATH", "DIR[:DIR...]", "folders with NVIDIA's libraries, where the loader does not find them"},
     {"HONE_ONNXRUNTIME_LIB", "FILE", "ONNX Runtime's library for hone run --onnxrt, where the loader does not find it"},
     {"HONE_MEETING", "DIR", "where the ranks of a divided network meet: a folder that all of them see"},
+    {"HONE_RANK_WINDOWS", "0",
+     "ranks on cards do not reach into each other's memory: slower, but errors rather than an end where one has gone"},
     {"HONE_RANK_TIMEOUT", "SECONDS", "how long a rank waits for the others; default: 60"},
     {"HONE_POISON", "1",
      "fill memory that nobody may rely on with NaNs before every inference; results must not change"},

@@ -99,7 +99,7 @@ std::shared_ptr<const Window> Communicator::window(void* memory, size_t bytes) {
 
 Window::Window(std::shared_ptr<Communicator> communicator, nccl::WindowHandle& handle, void* memory, size_t bytes)
     : communicator_(std::move(communicator)), handle_(handle) {
-  communicator_->run("sharing memory (NCCL_WIN_ENABLE=0 does without)", [&](nccl::Handle ranks) {
+  communicator_->run("sharing memory (HONE_RANK_WINDOWS=0 does without)", [&](nccl::Handle ranks) {
     const nccl::Result begun =
         communicator_->library_.ncclCommWindowRegister(ranks, memory, bytes, &handle_, nccl::kSymmetric);
     return begun == nccl::kSuccess ? nccl::kInProgress : begun;  // it says success when it has begun

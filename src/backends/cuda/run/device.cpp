@@ -184,7 +184,7 @@ void CudaDevice::release(void* memory) noexcept {
 }
 
 std::shared_ptr<SharedMemory> CudaDevice::shared_memory(size_t bytes) {
-  if (env_text("NCCL_WIN_ENABLE") == "0") return nullptr;  // NCCL's own switch: nothing would reach into it
+  if (env_text("HONE_RANK_WINDOWS") == "0") return nullptr;
   std::shared_ptr<SharedMemory> memory = MappedMemory::allocate(context_, bytes);
   if (memory) shares_ = true;
   return memory;

@@ -32,7 +32,7 @@ class Together final : public CudaKernel, public IsTogether, public GainsByMappi
 TEST(CudaRecording, ReachesAcrossWhereOperandsLieInMappedMemory) {
   if (device_count() == 0) GTEST_SKIP() << "there is no GPU: " << driver_library().missing;
   CudaDevice device(0);
-  const std::shared_ptr<SharedMemory> memory = MappedMemory::allocate(device.context(), 3000);
+  const std::shared_ptr<SharedMemory> memory = device.shared_memory(3000);
   if (!memory) GTEST_SKIP() << "this driver has no memory that processes share";
   EXPECT_GE(memory->size(), 3000u);
   auto* base = static_cast<std::byte*>(memory->data());
