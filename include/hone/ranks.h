@@ -3,7 +3,9 @@
  * Ranks: processes that run a divided network together, a device each. Which of them this process is, the program that started it says in
  * the environment: torchrun, mpirun, srun, or TensorRT's variables. Models and plans that do something with other ranks need them:
  * hone_plan_create_from_model() and hone_engine_create() then wait for the others, and inferences return HONE_ERROR where one of them ends
- * or does something else. The rules of hone.h hold.
+ * or does something else. The rules of hone.h hold. On GPUs of one machine kernels reach into the other ranks' memory; where one of them has
+ * gone meanwhile nothing ends such a kernel but the end of the process: it says which rank it lost and exits with status 1. With
+ * HONE_RANK_WINDOWS=0 in the environment they do not reach across, and HONE_ERROR is returned there, too.
  */
 #ifndef HONE_RANKS_H
 #define HONE_RANKS_H

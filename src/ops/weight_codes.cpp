@@ -18,11 +18,28 @@ constexpr int kMostSteps = 128;
 /// How far a weight may be from its step, as a part of it: both it and the largest of its channel were rounded to their type.
 double slack_of(DType dtype) { return dtype == DType::f16 ? 0x1p-10 : 0x1p-20; }
 
+/// The nearest whole number of what is far below 2^22, or 2^51, ties to even: by additions, which are made for several at once.
+float nearest(float steps) {
+  constexpr float kWhole = 0x1.8p23F;
+  return (steps + kWhole) - kWhole;
+}
+double nearest(double steps) {
+  constexpr double kWhole = 0x1.8p52;
+  return (steps + kWhole) - kWhole;
+}
+
 bool are_steps(std::span<const float> weights, double scale, double slack) {
-  return std::ranges::all_of(weights, [&](float weight) {
-    const double steps = weight / scale, code = std::nearbyint(steps);
-    return code >= -kMostSteps && code < kMostSteps && std::abs(steps - code) <= slack * std::abs(code);
-  });
+  constexpr size_t kAtOnce = 64;  // most scales that are none fail at the first few
+  const double steps_of_one = 1 / scale;
+  for (size_t begin = 0; begin < weights.size(); begin += kAtOnce) {
+    bool all = true;
+    for (const float weight : weights.subspan(begin, std::min(kAtOnce, weights.size() - begin))) {
+      const double steps = weight * steps_of_one, code = nearest(steps);
+      all &= (code >= -kMostSteps) & (code < kMostSteps) & (std::abs(steps - code) <= slack * std::abs(code));
+    }
+    if (!all) return false;
+  }
+  return true;
 }
 
 /// The scale by which the weights are the fewest steps, as exactly as they tell; 0 where there is none.
@@ -34,9 +51,10 @@ double scale_of(std::span<const float> weights, double slack) {
   for (int steps = 1; steps <= kMostSteps; ++steps) {
     const double scale = most / steps;
     if (!are_steps(weights, scale, slack)) continue;
+    const double steps_of_one = 1 / scale;
     double products = 0, squares = 0;
     for (const float weight : weights) {
-      const double code = std::nearbyint(weight / scale);
+      const double code = nearest(weight * steps_of_one);
       products += weight * code;
       squares += code * code;
     }
@@ -62,18 +80,37 @@ std::optional<WeightCodes> weight_codes(const Tensor& weights, size_t channel_ax
   const auto inner = static_cast<size_t>(elements(std::span(dims).subspan(channel_axis + 1)));
   const Floats values(weights);
   WeightCodes result{std::vector<int8_t>(values.size()), std::vector<float>(channels)};
-  std::vector<float> channel;
-  for (size_t c = 0; c < channels; ++c) {
+  const size_t depth = channels == 0 ? 0 : values.size() / channels;
+  const auto find = [&](size_t channel, std::span<const float> from, std::span<int8_t> to) {
+    const double scale = scale_of(from, slack_of(weights.dtype()));
+    if (scale == 0) return false;
+    const auto steps_of_one = static_cast<float>(1 / scale);
+    for (size_t i = 0; i < from.size(); ++i) to[i] = static_cast<int8_t>(nearest(from[i] * steps_of_one));
+    result.scales[channel] = static_cast<float>(scale);
+    return true;
+  };
+  if (inner == depth) {
+    for (size_t c = 0; c < channels; ++c)
+      if (!find(c, values.span().subspan(c * depth, depth), std::span(result.codes).subspan(c * depth, depth)))
+        return std::nullopt;
+    return result;
+  }
+  // Of some channels at once: where they lie side by side a line of the cache is read once.
+  constexpr size_t kTogether = 16;
+  std::vector<float> rows(kTogether * depth);
+  std::vector<int8_t> codes(kTogether * depth);
+  for (size_t first = 0; first < channels; first += kTogether) {
+    const size_t count = std::min(kTogether, channels - first);
     const auto places = [&](auto&& visit) {
-      for (size_t from = c * inner; from < values.size(); from += channels * inner)
-        for (size_t i = from; i < from + inner; ++i) visit(i);
+      for (size_t at = 0; at < depth; at += inner)
+        for (size_t c = 0; c < count; ++c)
+          for (size_t i = 0; i < inner; ++i) visit(at * channels + (first + c) * inner + i, c * depth + at + i);
     };
-    channel.clear();
-    places([&](size_t i) { channel.push_back(values.data()[i]); });
-    const double scale = scale_of(channel, slack_of(weights.dtype()));
-    if (scale == 0) return std::nullopt;
-    places([&](size_t i) { result.codes[i] = static_cast<int8_t>(std::nearbyint(values.data()[i] / scale)); });
-    result.scales[c] = static_cast<float>(scale);
+    places([&](size_t from, size_t to) { rows[to] = values.data()[from]; });
+    for (size_t c = 0; c < count; ++c)
+      if (!find(first + c, std::span(rows).subspan(c * depth, depth), std::span(codes).subspan(c * depth, depth)))
+        return std::nullopt;
+    places([&](size_t to, size_t from) { result.codes[to] = codes[from]; });
   }
   return result;
 }
