@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 
 #include "ir/op.h"
@@ -18,13 +19,11 @@ constexpr int kMostSteps = 128;
 /// How far a weight may be from its step, as a part of it: both it and the largest of its channel were rounded to their type.
 double slack_of(DType dtype) { return dtype == DType::f16 ? 0x1p-10 : 0x1p-20; }
 
-/// The nearest whole number of what is far below 2^22, or 2^51, ties to even: by additions, which are made for several at once.
-float nearest(float steps) {
-  constexpr float kWhole = 0x1.8p23F;
-  return (steps + kWhole) - kWhole;
-}
-double nearest(double steps) {
-  constexpr double kWhole = 0x1.8p52;
+/// The nearest whole number of what is far below 2^22 in floats and 2^51 in doubles, ties to even: by additions, which are made for several at
+/// once.
+template <typename Real>
+Real nearest(Real steps) {
+  constexpr Real kWhole = Real{3} / 2 / std::numeric_limits<Real>::epsilon();
   return (steps + kWhole) - kWhole;
 }
 

@@ -48,8 +48,7 @@ void ExecutionContext::set_activation_memory(void* memory, int64_t bytes) {
   wait();
   ContextStage& stage = impl_->stages[0];
   for (auto& [symbols, prepared] : stage.prepared) prepared.recording = nullptr;
-  stage.arena.own = Buffer();
-  stage.arena.shared = nullptr;
+  stage.arena.drop_own();
   stage.arena.given = memory;
   stage.arena.given_bytes = static_cast<size_t>(bytes);
 }

@@ -221,8 +221,7 @@ void ExecutionContext::grow_arena(ContextStage& stage, int64_t bytes) {
                      "ask for the bytes behind setting the shapes");
   wait();
   for (auto& [key, prepared] : stage.prepared) prepared.recording = nullptr;  // they point into the old arena
-  stage.arena.own = Buffer();
-  stage.arena.shared = nullptr;
+  stage.arena.drop_own();
   if (auto* member = engine_->impl_->group ? dynamic_cast<HasGroup*>(&engine_->device()) : nullptr)
     stage.arena.shared = member->shared_memory(static_cast<size_t>(bytes));
   if (!stage.arena.shared) stage.arena.own = Buffer(engine_->device(), static_cast<size_t>(bytes));

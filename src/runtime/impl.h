@@ -49,6 +49,7 @@ struct Arena {
   std::shared_ptr<SharedMemory> shared;
   void* given = nullptr;
   size_t given_bytes = 0;
+  void drop_own() { own = Buffer(), shared = nullptr; }
   void* data() const { return given != nullptr ? given : shared ? shared->data() : own.data(); }
   size_t size() const { return given != nullptr ? given_bytes : shared ? shared->size() : own.size(); }
 };

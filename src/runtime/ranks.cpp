@@ -35,14 +35,11 @@ bool same(std::span<const uint64_t> all) {
 
 }  // namespace
 
-/// Half of a number each, so that the aside costs no second exchange.
+/// One number says both; only where it differs does a second one say which.
 bool agree(Group& group, std::string_view what, const std::string& text, std::string_view hint,
            const std::string& aside) {
-  constexpr uint64_t kAside = 0xffffffff;
-  std::vector<uint64_t> all = group.exchange((hash64(text) & ~kAside) | (hash64(aside) & kAside));
-  if (same(all)) return !aside.empty();
-  for (uint64_t& each : all) each &= ~kAside;
-  if (same(all)) return false;
+  if (same(group.exchange(hash64(fmt::format("{}\n{}", text, aside))))) return !aside.empty();
+  if (same(group.exchange(hash64(text)))) return false;
   const std::vector<std::string> texts = group.exchange(std::string_view(text));
   const auto other = std::ranges::find_if(texts, [&](const std::string& said) { return said != texts.front(); });
   if (other == texts.end()) return false;

@@ -17,14 +17,14 @@ class PairedGroup final : public Group {
   void run(const CollectiveForm&, const void*, void*) override {}
   std::vector<std::string> exchange(std::string_view text) override { return {std::string(text), other_text}; }
   std::vector<uint64_t> exchange(uint64_t number) override {
-    said = number;
-    return {number, other_number};
+    said.push_back(number);
+    return {number, said.size() <= other_said.size() ? other_said[said.size() - 1] : 0};
   }
   void fail(const GroupError& error) override { failure = error.what(); }
   void on_failure(std::function<void()>) override {}
   void require_sound() const override {}
 
-  uint64_t said = 0, other_number = 0;
+  std::vector<uint64_t> said, other_said;
   std::string other_text, failure;
 };
 
@@ -34,7 +34,8 @@ bool agree_with(PairedGroup& group, const std::string& text, const std::string& 
   PairedGroup other;
   other.other_text = other_text;  // so that listening to it does not throw
   agree(other, "shapes", other_text, "", other_aside);
-  group.other_number = other.said;
+  group.said.clear();
+  group.other_said = other.said;
   group.other_text = other_text;
   return agree(group, "shapes", text, "give both the same", aside);
 }

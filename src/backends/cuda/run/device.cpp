@@ -4,11 +4,11 @@
 
 #include "backends/cuda/run/ceilings.h"
 #include "backends/cuda/run/mapped_memory.h"
+#include "backends/cuda/run/out_of_memory.h"
 #include "backends/cuda/run/recording.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/state_error.h"
 
 namespace hone::cuda {
 namespace {
@@ -170,9 +170,7 @@ void* CudaDevice::allocate(size_t bytes) {
   context_->select();
   CUdeviceptr memory = 0;
   const CUresult status = driver().cuMemAllocAsync(&memory, bytes == 0 ? 1 : bytes, memory_stream_->handle());
-  if (status == CUDA_ERROR_OUT_OF_MEMORY)
-    throw OutOfMemory(fmt::format("cannot allocate {} bytes on the GPU", bytes),
-                      "use smaller shapes, fewer streams, or a GPU with more memory");
+  if (status == CUDA_ERROR_OUT_OF_MEMORY) throw out_of_memory(bytes);
   check(status, "allocating memory on the GPU");
   memory_stream_->synchronize();
   return reinterpret_cast<void*>(memory);

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "base/state_error.h"
-#include "base/text.h"
+#include "backends/cuda/run/out_of_memory.h"
 
 namespace hone::cuda {
 
@@ -23,9 +22,7 @@ std::shared_ptr<MappedMemory> MappedMemory::allocate(std::shared_ptr<const Conte
   const std::shared_ptr<MappedMemory> memory(
       new MappedMemory(std::move(context), std::max<size_t>((bytes + step - 1) / step, 1) * step));
   const CUresult status = memory->map(properties);
-  if (status == CUDA_ERROR_OUT_OF_MEMORY)
-    throw OutOfMemory(fmt::format("cannot allocate {} bytes on the GPU", bytes),
-                      "use smaller shapes, fewer streams, or a GPU with more memory");
+  if (status == CUDA_ERROR_OUT_OF_MEMORY) throw out_of_memory(bytes);
   return status == CUDA_SUCCESS ? memory : nullptr;  // a machine that lends no handles has other memory
 }
 
