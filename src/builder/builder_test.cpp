@@ -327,6 +327,30 @@ TEST(Regions, MatmulsOfOneInputJoinWhereTheirWeightsAreAlike) {
   EXPECT_EQ(pieces[1].name(), "k");
 }
 
+TEST(Regions, ASumJoinsTheNormalisationOfItsRowsUnlessOthersReadItBefore) {
+  const auto names = [](std::string_view between) {
+    const Graph graph = parse_graph(fmt::format(R"((%x: f32[4,8], %y: f32[4,8], %s: f32[8]) {{
+      %a = Add(%x, %y) "a"
+      {}
+      %n = LayerNormalization(%a, %s) {{axis=1}} "n"
+      %r = Relu(%a) "r"
+      return %n, %r, %b
+    }})",
+                                                between),
+                                    find_op);
+    const std::vector<Region> regions = form_regions(graph);
+    std::vector<std::string> list;
+    for (const Region& region : regions) list.push_back(region.name());
+    if (regions[1].nodes.size() == 2) {
+      EXPECT_EQ(regions[1].outputs.size(), 2u);
+      EXPECT_EQ(split(regions[1], graph).size(), 2u);
+    }
+    return list;
+  };
+  EXPECT_EQ(names("%b = Relu(%x) \"b\""), (std::vector<std::string>{"b", "a + n", "r"}));
+  EXPECT_EQ(names("%b = Relu(%a) \"b\""), (std::vector<std::string>{"a", "b", "n", "r"}));
+}
+
 TEST(Regions, MatmulsOfFewBitsJoinWhateverTheirColumnsAre) {
   const Graph graph = parse_graph(R"((%x: f32[4,8]) {
     %wg = constant i4[8,16]!01

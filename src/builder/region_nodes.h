@@ -36,6 +36,11 @@ inline bool is_shape_data(const Value& value) {
 
 inline bool is_mean(const Node& node) { return node.is(ops::global_average_pool) || node.is(ops::reduce_mean); }
 
+inline bool is_one_pixel(const Value& value) {
+  const Shape& shape = value.type.shape;
+  return shape.rank() > 2 && std::all_of(shape.begin() + 2, shape.end(), [](const Dim& dim) { return dim == Dim(1); });
+}
+
 inline bool rounds_to_codes(const Node& node) { return node.is(ops::fake_quantize) || node.is(ops::encode); }
 
 /// Whether the node reads and writes this one element type.
@@ -43,6 +48,15 @@ inline bool computes_in(const Node& node, DType dtype) {
   const auto same = [dtype](const Value* value) { return value == nullptr || value->type.dtype == dtype; };
   return std::all_of(node.inputs.begin(), node.inputs.end(), same) &&
          std::all_of(node.outputs.begin(), node.outputs.end(), same);
+}
+
+/// A normalisation of rows, or a softmax of the last axis.
+inline bool works_on_rows(const Node& node) {
+  if (node.outputs.size() != 1) return false;
+  if (node.is(ops::layer_normalization) || node.is(ops::rms_normalization)) return true;
+  if (!node.is(ops::softmax)) return false;
+  const int64_t axis = node.attrs.integer("axis");
+  return axis == -1 || axis + 1 == static_cast<int64_t>(node.input(0)->type.shape.rank());
 }
 
 /// Matmuls that one launch may make: weights of the same sizes, in few bits of the same blocks.

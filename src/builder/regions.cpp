@@ -71,6 +71,7 @@ class Former {
     join_rounded();
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]) && is_anchor(*nodes_[i])) add(epilogue_of(nodes_[i]));
+    join_sums();
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]))
         add(nodes_[i]->op->is_pointwise() || scales(*nodes_[i]) ? chain_into(nodes_[i])
@@ -143,6 +144,21 @@ class Former {
         add({node, rounding});
     }
   }
+  /// A sum that stands alone, and the normalisation of its rows: where a source makes both, rows are read once.
+  void join_sums() {
+    for (Node* node : nodes_) {
+      if (taken_.contains(node) || !works_on_rows(*node) || node->is(ops::softmax)) continue;
+      Node* sum = node->input(0)->producer;
+      if (sum == nullptr || taken_.contains(sum) || !sum->is(ops::add) || chain_into(sum).size() > 1) continue;
+      const auto whole = [&](const Value* value) {
+        return !value->is_constant() && value->type == sum->output()->type;
+      };
+      const auto behind = [&](const Use& use) {
+        return use.node == node ? use.index == 0 : position_.at(use.node) > position_.at(node);
+      };
+      if (std::ranges::all_of(sum->inputs, whole) && std::ranges::all_of(sum->output()->uses, behind)) add({sum, node});
+    }
+  }
   std::vector<Node*> excitation_of(Node* pool) {
     std::vector<Node*> nodes{pool};
     for (int products = 0; products < 2; ++products) {
@@ -157,12 +173,6 @@ class Former {
       for (Node* node : epilogue_of(product)) nodes.push_back(node);
     }
     return nodes;
-  }
-
-  static bool is_one_pixel(const Value& value) {
-    const Shape& shape = value.type.shape;
-    return shape.rank() > 2 &&
-           std::all_of(shape.begin() + 2, shape.end(), [](const Dim& dim) { return dim == Dim(1); });
   }
 
   bool is_bare_matmul(Node* node) {
@@ -450,16 +460,6 @@ class Former {
       if (Node* behind = quantizer_of(*node); behind != nullptr) nodes.push_back(behind);
       if (nodes.size() > 1) add(std::move(nodes));
     }
-  }
-
-  static bool works_on_rows(const Node& node) {
-    if (node.outputs.size() != 1) return false;
-    return node.is(ops::layer_normalization) || node.is(ops::rms_normalization) ||
-           (node.is(ops::softmax) && node.input(0)->type.shape.rank() == last_axis_of(node) + 1);
-  }
-  static size_t last_axis_of(const Node& node) {
-    const int64_t axis = node.attrs.integer("axis");
-    return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(node.input(0)->type.shape.rank()) : axis);
   }
 
   /// The DequantizeLinear whose floats have one reader.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layer, RMS, instance and group normalisation: a block per row; statistics in f32 whatever the tensor's type. Rows whose length
-// is fixed and not too long stay in registers between the passes.
+// Layer, RMS, instance and group normalisation; statistics in f32 whatever the tensor's type. Rows whose length is fixed and not too
+// long stay in registers between the passes, of some lanes of a warp or of a block, and may be sums of two tensors.
 #include <algorithm>
 #include <optional>
 
@@ -18,14 +18,16 @@ namespace {
 /// Of rows that stay in registers.
 struct RowParameters {
   static constexpr std::string_view kKernel = "normalization_row";
-  Reads x, scale, bias;
-  Writes y;
+  Reads x, added, scale, bias;
+  Writes sum, y;
   int32_t count = 0;
   float epsilon = 0;
   static void fields(auto& self, auto& visit) {
     visit("x", self.x, "T");
+    visit("added", self.added, "T");
     visit("scale", self.scale, "T");
     visit("bias", self.bias, "T");
+    visit("sum", self.sum, "T");
     visit("y", self.y, "Result");
     visit("count", self.count);
     visit("epsilon", self.epsilon);
@@ -51,48 +53,41 @@ struct BlockParameters {
   }
 };
 
+constexpr int64_t kMostLanes = 512;
+
 struct NormalizationCode {
-  int64_t x = 0;  // which input
+  int64_t x = 0;       // which input
+  int64_t added = -1;  // which one is added to it before, or -1
+  int64_t sum = -1;    // which result the sum is, or -1
+  int64_t y = 0;       // and which the rows
   GivenPlace scale;
   Place bias;
   double epsilon = 0;
   int64_t axis = 0;               // of the first that a row has
   std::optional<int64_t> groups;  // of channels, which are rows then; 0: every channel
-  int64_t lanes = 0;              // that share a row; 0: a block does
+  int64_t lanes = 0;              // that share a row; 0: a block does, and reads it again
   static void fields(auto& self, auto& visit) {
     visit("x", self.x, 0, Place::kMost - 1);
+    visit("added", self.added, -1, Place::kMost - 1);
+    visit("sum", self.sum, -1, Place::kMost - 1);
+    visit("y", self.y, 0, Place::kMost - 1);
     GivenPlace::fields(self.scale, visit, "scale");
     Place::fields(self.bias, visit, "bias");
     visit("epsilon", self.epsilon);
     visit("axis", self.axis, -kMostAxes, kMostAxes - 1);
     visit("groups", self.groups, 0, kMostSize);
-    visit("lanes", self.lanes, 0, 32);
+    visit("lanes", self.lanes, 0, kMostLanes);
   }
 };
 
 bool over_rows(const Node& node) { return node.is(ops::layer_normalization) || node.is(ops::rms_normalization); }
 
-std::string reason_against(const Problem& problem, const Node& node) {
-  if (std::string reason = reason_not_float(problem, node); !reason.empty()) return reason;
-  const Shape& x = node.input(0)->type.shape;
-  Dim n = x[1];
-  if (over_rows(node)) {
-    n = 1;
-    for (size_t i = normalize_axis(node.attrs.integer("axis"), x.rank()); i < x.rank(); ++i) n = n * x[i];
-  }
-  for (size_t i = 1; i < node.inputs.size(); ++i)
-    if (node.input(i) != nullptr &&
-        (node.input(i)->type.shape.elements() != n || node.input(i)->type.dtype != node.input(0)->type.dtype))
-      return "scale or bias is broadcast";
-  return {};
-}
-
-/// How a row is spread over lanes of a warp; no lanes where it does not stay in registers.
+/// How a row is spread over threads; no lanes where it does not stay in registers.
 struct RowForm {
   int64_t n = 0, width = 1, lanes = 0;
 };
 
-constexpr int64_t kMostPerLane = 64;
+constexpr int64_t kMostPerLane = 64, kMostOfBlock = 32;  // elements in registers: a warp's row, a block's
 
 RowForm row_form(const Problem& problem) {
   const std::vector<Node*> nodes = problem.symbolic.nodes();
@@ -107,9 +102,53 @@ RowForm row_form(const Problem& problem) {
   }
   for (form.width = 16 / static_cast<int64_t>(size_of(symbolic->output()->type.dtype)); form.n % form.width != 0;)
     form.width /= 2;
-  if (form.n == 0 || form.n > 32 * kMostPerLane) return {};
-  for (form.lanes = 1; form.lanes < 32 && form.lanes * form.width < form.n;) form.lanes *= 2;
+  const bool in_warp = form.n <= 32 * kMostPerLane;
+  if (form.n == 0 || form.n > kMostLanes * kMostOfBlock) return {};
+  const int64_t most = in_warp ? 32 : kMostLanes, each = in_warp ? form.width : 2 * form.width;
+  for (form.lanes = 1; form.lanes < most && form.lanes * each < form.n;) form.lanes *= 2;
   return form;
+}
+
+/// A normalisation, perhaps rounded, or of the sum of two tensors, which others may read, too.
+struct NormalizedRows {
+  RoundedNode rounded;
+  const Node* sum = nullptr;
+};
+
+NormalizedRows read_rows(const Problem& problem) {
+  const std::vector<Node*> nodes = problem.region.nodes();
+  if (nodes.size() == 2 && nodes[0]->is(ops::add) && over_rows(*nodes[1]) && nodes[1]->input(0) == nodes[0]->output())
+    return {{nodes[1]}, nodes[0]};
+  return {read_rounded(problem)};
+}
+
+std::string reason_against(const Problem& problem, const NormalizedRows& rows) {
+  const Node& node = *rows.rounded.node;
+  if (rows.sum == nullptr) {
+    if (std::string reason = reason_not_float(problem, node); !reason.empty()) return reason;
+  } else {
+    const TensorType& type = rows.sum->output()->type;
+    if (!is_kernel_float(type.dtype)) return "the sum is not a float";
+    if (node.output()->type != type) return "the sum has another type than the result";
+    if (type.shape.elements() == Dim(0)) return "empty input";
+    for (const Value* value : rows.sum->inputs)
+      if (input_index(problem.region, value) < 0 || value->type != type)
+        return "a row is not the sum of two tensors of its type and shape";
+    for (size_t i = 1; i < node.inputs.size(); ++i)
+      if (node.input(i) == node.input(0)) return "the sum is the scale or the bias, too";
+    if (row_form(problem).lanes == 0) return "rows of a sum do not stay in registers";
+  }
+  const Shape& x = node.input(0)->type.shape;
+  Dim n = x[1];
+  if (over_rows(node)) {
+    n = 1;
+    for (size_t i = normalize_axis(node.attrs.integer("axis"), x.rank()); i < x.rank(); ++i) n = n * x[i];
+  }
+  for (size_t i = 1; i < node.inputs.size(); ++i)
+    if (node.input(i) != nullptr &&
+        (node.input(i)->type.shape.elements() != n || node.input(i)->type.dtype != node.input(0)->type.dtype))
+      return "scale or bias is broadcast";
+  return {};
 }
 
 struct Rows {
@@ -143,30 +182,35 @@ void require_parameters(const LoadContext& context, const Place& place, int64_t 
 
 struct NormalizationFamily {
   static constexpr std::string_view kName = "normalization";
-  static constexpr int kVersion = 6;
+  static constexpr int kVersion = 7;
   using Params = NoParams;
   using Code = NormalizationCode;
 
   static void propose(const Problem& problem, Candidates& out) {
-    const Node* node = read_rounded(problem).node;
+    const NormalizedRows rows = read_rows(problem);
+    const Node* node = rows.rounded.node;
     if (node == nullptr ||
         !(over_rows(*node) || node->is(ops::instance_normalization) || node->is(ops::group_normalization)))
       return;
-    if (std::string reason = reason_against(problem, *node); !reason.empty())
+    if (std::string reason = reason_against(problem, rows); !reason.empty())
       return out.refuse(kName, std::move(reason));
     out.offer({"cuda",
                std::string(kName),
                {},
                std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
-               {Layout::linear}});
+               std::vector<Layout>(problem.region.outputs().size(), Layout::linear)});
   }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
-    const RoundedNode rounded = read_rounded(problem);
+    const auto [rounded, sum] = read_rows(problem);
     const Node* node = rounded.node;
     const RowForm form = row_form(problem);
     Built<Code> built;
-    built.code.x = input_index(problem.region, node->input(0));
+    const Node* last = rounded.rounding != nullptr ? rounded.rounding : node;
+    built.code.x = input_index(problem.region, (sum != nullptr ? sum : node)->input(0));
+    if (sum != nullptr) built.code.added = input_index(problem.region, sum->input(1));
+    if (sum != nullptr) built.code.sum = result_of(problem, sum->output());
+    built.code.y = result_of(problem, last->output());
     built.code.scale = place_of(problem, node->input(1), built.constants);
     built.code.bias = place_of(problem, node->input(2), built.constants);
     built.code.epsilon = node->attrs.real("epsilon");
@@ -177,8 +221,9 @@ struct NormalizationFamily {
                                !node->is(ops::rms_normalization));
     if (form.lanes > 0) {
       const auto varies = [](const Value* value) { return value != nullptr && !value->is_constant(); };
-      built.source += fmt::format("#define ROW {}\n#define V {}\n#define LANES {}\n#define CONSTANT_SCALE {:d}\n",
-                                  form.n, form.width, form.lanes, !varies(node->input(1)) && !varies(node->input(2)));
+      built.source += fmt::format(
+          "#define ROW {}\n#define V {}\n#define LANES {}\n#define CONSTANT_SCALE {:d}\n#define SUMMED {:d}\n", form.n,
+          form.width, form.lanes, !varies(node->input(1)) && !varies(node->input(2)), sum != nullptr);
     }
     built.source += declare<RowParameters, BlockParameters>() + rounding_text(rounded) + kernels::normalization;
     return built;
@@ -189,19 +234,29 @@ struct NormalizationFamily {
     const Rows rows = rows_of(code, dims);
     const int64_t parameters = code.groups ? dims[1] : rows.n;
     for (const Place& place : {Place(code.scale), code.bias}) require_parameters(context, place, parameters);
-    HONE_CHECK(context.shapes.outputs.size() == 1 && context.shapes.outputs[0].dims == dims,
+    const std::vector<ConcreteType>& outputs = context.shapes.outputs;
+    const DType dtype = context.shapes.inputs[static_cast<size_t>(code.x)].dtype;
+    const auto alike = [&](const ConcreteType& type) { return type.dims == dims && type.dtype == dtype; };
+    HONE_CHECK(std::ranges::all_of(outputs, [&](const ConcreteType& type) { return type.dims == dims; }),
                "a normalization in the plan changes the size of {}", join_dims(dims));
+    HONE_CHECK(code.added < std::ssize(context.shapes.inputs) && code.sum < std::ssize(outputs) &&
+                   (code.added < 0 || alike(context.shapes.inputs[static_cast<size_t>(code.added)])) &&
+                   (code.sum < 0 || alike(outputs[static_cast<size_t>(code.sum)])),
+               "a normalization in the plan adds tensors of other types");
     return single(context, code.lanes > 0 ? launch_lanes(code, context, rows) : launch_blocks(code, context, rows));
   }
 
  private:
   static GridLaunch launch_lanes(const Code& code, const LoadContext& context, const Rows& rows) {
     // Few rows: a warp to a block, so that every processor has some.
-    const int64_t threads = rows.count * code.lanes < 128 * context.processors ? 32 : 128;
+    const int64_t threads =
+        std::max<int64_t>(code.lanes, rows.count * code.lanes < 128 * context.processors ? 32 : 128);
     const RowParameters parameters{.x = input(code.x),
+                                   .added = code.added < 0 ? Reads() : input(code.added),
                                    .scale = code.scale.pointer(),
                                    .bias = code.bias.pointer(),
-                                   .y = output(0),
+                                   .sum = result_pointer(code.sum),
+                                   .y = output(code.y),
                                    .count = static_cast<int32_t>(rows.count),
                                    .epsilon = static_cast<float>(code.epsilon)};
     return launch_of(*context.module, parameters,
@@ -212,7 +267,7 @@ struct NormalizationFamily {
     const BlockParameters parameters{.x = input(code.x),
                                      .scale = code.scale.pointer(),
                                      .bias = code.bias.pointer(),
-                                     .y = output(0),
+                                     .y = output(code.y),
                                      .n = static_cast<int32_t>(rows.n),
                                      .groups = static_cast<int32_t>(rows.groups),
                                      .step = static_cast<int32_t>(rows.step),

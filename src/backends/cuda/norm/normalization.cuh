@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mean and a variance over a row, then scale and shift. Rows of a fixed length that is not too long stay in the registers of a
-// few neighbouring lanes; elsewhere a block takes a row. Before this stand T, Result, CENTRED, ROUND, the parameters and, for the former, ROW (a row's length),
-// V (elements taken at once), LANES (threads of a row, all of one warp) and CONSTANT_SCALE. Element i of row r takes scale number
-// r % groups * step + i / inner.
+// A mean and a variance over a row, then scale and shift. Rows of a fixed length that is not too long stay in registers, of a few
+// neighbouring lanes or of a block; elsewhere a block reads a row again. Before this stand T, Result, CENTRED, ROUND, the parameters
+// and, for the former, ROW (a row's length), V (elements taken at once), LANES (threads of a row: all of one warp, or all of a block),
+// CONSTANT_SCALE and SUMMED (a row is the sum of two). Element i of row r takes scale number r % groups * step + i / inner.
 
 #ifdef ROW
 #define TURNS ((ROW / V + LANES - 1) / LANES)
 
-static inline float lanes_sum(float value) {
+static inline float lanes_sum(float value, float* scratch) {
+#if LANES > 32
+  return block_sum(value, scratch);
+#else
 #pragma unroll
   for (int step = LANES / 2; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
   return value;
+#endif
 }
 
 // The row is read once; scale and bias have an element per element of the row.
 extern "C" __global__ void normalization_row(NORMALIZATION_ROW_PARAMETERS) {
+  __shared__ float scratch[32];
   typedef Vector<T, V> Part;
   const int lane = threadIdx.x % LANES;
   const i64 row = (i64)blockIdx.x * (blockDim.x / LANES) + threadIdx.x / LANES;
   const bool inside = row < count;
-  Part factors[TURNS], shifts[TURNS];
+  Part factors[TURNS], shifts[TURNS], parts[TURNS] = {};
   bool there[TURNS];
 #pragma unroll
   for (int turn = 0; turn < TURNS; ++turn) {
@@ -30,19 +35,28 @@ extern "C" __global__ void normalization_row(NORMALIZATION_ROW_PARAMETERS) {
     if (there[turn] && CONSTANT_SCALE && bias != nullptr) shifts[turn] = reinterpret_cast<const Part*>(bias)[at];
   }
   await_operands();
-  const Part* from = reinterpret_cast<const Part*>(x + row * ROW);
-  float values[TURNS][V] = {}, mean = 0;
+#pragma unroll
+  for (int turn = 0; turn < TURNS; ++turn)
+    if (there[turn]) parts[turn] = reinterpret_cast<const Part*>(x + row * ROW)[lane + turn * LANES];
+#if SUMMED
 #pragma unroll
   for (int turn = 0; turn < TURNS; ++turn) {
-    Part part{};
-    if (there[turn]) part = from[lane + turn * LANES];
+    if (!there[turn]) continue;
+    const Part other = reinterpret_cast<const Part*>(added + row * ROW)[lane + turn * LANES];
+#pragma unroll
+    for (int i = 0; i < V; ++i) parts[turn].at[i] = convert<T>(as_float(parts[turn].at[i]) + as_float(other.at[i]));
+    if (sum != nullptr) reinterpret_cast<Part*>(sum + row * ROW)[lane + turn * LANES] = parts[turn];
+  }
+#endif
+  float values[TURNS][V], mean = 0;
+#pragma unroll
+  for (int turn = 0; turn < TURNS; ++turn)
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      values[turn][i] = as_float(part.at[i]);
+      values[turn][i] = as_float(parts[turn].at[i]);
       mean += values[turn][i];
     }
-  }
-  mean = CENTRED ? lanes_sum(mean) / ROW : 0;
+  mean = CENTRED ? lanes_sum(mean, scratch) / ROW : 0;
   float power = 0;
 #pragma unroll
   for (int turn = 0; turn < TURNS; ++turn)
@@ -51,7 +65,7 @@ extern "C" __global__ void normalization_row(NORMALIZATION_ROW_PARAMETERS) {
       const float d = values[turn][i] - mean;
       power += there[turn] ? d * d : 0;
     }
-  const float inverse = rsqrtf(lanes_sum(power) / ROW + epsilon);
+  const float inverse = rsqrtf(lanes_sum(power, scratch) / ROW + epsilon);
 #pragma unroll
   for (int turn = 0; turn < TURNS; ++turn) {
     if (!there[turn]) continue;
@@ -61,7 +75,8 @@ extern "C" __global__ void normalization_row(NORMALIZATION_ROW_PARAMETERS) {
     Vector<Result, V> result;
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      const float factor = scale == nullptr ? 1.0f : as_float(factors[turn].at[i]), shift = bias == nullptr ? 0.0f : as_float(shifts[turn].at[i]);
+      const float factor = scale == nullptr ? 1.0f : as_float(factors[turn].at[i]),
+                  shift = bias == nullptr ? 0.0f : as_float(shifts[turn].at[i]);
       result.at[i] = convert<Result>(ROUND((values[turn][i] - mean) * inverse * factor + shift));
     }
     reinterpret_cast<Vector<Result, V>*>(y + row * ROW)[at] = result;
@@ -90,7 +105,8 @@ extern "C" __global__ void normalization(NORMALIZATION_PARAMETERS) {
   const int first = (int)(blockIdx.x % groups) * step;
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
     const int at = first + i / inner;
-    const float factor = scale == nullptr ? 1.0f : as_float(scale[at]), shift = bias == nullptr ? 0.0f : as_float(bias[at]);
+    const float factor = scale == nullptr ? 1.0f : as_float(scale[at]),
+                shift = bias == nullptr ? 0.0f : as_float(bias[at]);
     result[i] = convert<Result>(ROUND((as_float(row[i]) - mean) * inverse * factor + shift));
   }
 }
