@@ -5,6 +5,7 @@
 // that take as many bytes together share a launch.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <numeric>
 #include <span>
@@ -24,10 +25,13 @@ constexpr size_t kAxes = 8, kParts = 8;
 struct Walk {
   static constexpr std::string_view kName = "Walk";
   int32_t sizes[kAxes] = {1, 1, 1, 1, 1, 1, 1, 1}, from[kAxes] = {}, to[kAxes] = {};
+  int32_t inverse[kAxes] = {}, shift[kAxes] = {};  // by which a number is divided by a size above 1, unsigned
   static void fields(auto& self, auto& visit) {
     visit("sizes", self.sizes);
     visit("from", self.from);
     visit("to", self.to);
+    visit("inverse", self.inverse);
+    visit("shift", self.shift);
   }
 };
 
@@ -35,11 +39,12 @@ struct Walk {
 struct Parts {
   static constexpr std::string_view kName = "Parts";
   Walk walks[kParts] = {};
-  int32_t counts[kParts] = {}, first_block[kParts] = {};
+  int32_t counts[kParts] = {}, first_block[kParts] = {}, each = 1;
   static void fields(auto& self, auto& visit) {
     visit("walks", self.walks);
     visit("counts", self.counts);
     visit("first_block", self.first_block);
+    visit("each", self.each);
   }
 };
 
@@ -58,10 +63,11 @@ struct TilesParameters {
 struct ElementsParameters {
   static constexpr std::string_view kKernel = "elements", kElement = "E";
   TilesParameters common;
-  int32_t count = 0;
+  int32_t count = 0, each = 1;
   static void fields(auto& self, auto& visit) {
     TilesParameters::fields(self.common, visit);
     visit("count", self.count);
+    visit("each", self.each);
   }
 };
 
@@ -148,6 +154,12 @@ Walk walk_of(const StridedCopy& copy) {
     walk.sizes[shift + axis] = static_cast<int32_t>(copy.sizes[axis]);
     walk.from[shift + axis] = static_cast<int32_t>(copy.from[axis]);
     walk.to[shift + axis] = static_cast<int32_t>(copy.to[axis]);
+    if (copy.sizes[axis] <= 1) continue;
+    // Exact below 2^31: size * inverse exceeds 2^(32 + shift) by at most 2^(shift + 1).
+    const auto size = static_cast<uint64_t>(copy.sizes[axis]);
+    const int digits = std::bit_width(size - 1) - 1;
+    walk.shift[shift + axis] = digits;
+    walk.inverse[shift + axis] = static_cast<int32_t>((uint64_t{1} << (32 + digits)) / size + 1);
   }
   return walk;
 }
@@ -179,8 +191,15 @@ struct Part {
 };
 
 constexpr unsigned kThreads = 256;
+constexpr int64_t kMostEach = 4;  // elements of a thread
 
-GridLaunch launch_one(const Module& module, const Part& part) {
+/// Several where that leaves every processor enough threads.
+int64_t each_of(const LoadContext& context, int64_t count) {
+  return count >= context.processors * 1024 * kMostEach ? kMostEach : 1;
+}
+
+GridLaunch launch_one(const LoadContext& context, const Part& part) {
+  const Module& module = *context.module;
   const TilesParameters parameters{.from = part.from(), .to = part.to(), .walk = walk_of(part.copy)};
   const std::string variant = fmt::format("_{}", part.bytes);
   const Dims& sizes = part.copy.sizes;
@@ -188,14 +207,18 @@ GridLaunch launch_one(const Module& module, const Part& part) {
     return launch_of(module, parameters,
                      {{blocks_of(sizes.back(), 32), blocks_of(sizes[sizes.size() - 2], 32), part.planes()}, kThreads},
                      variant);
-  return launch_of(module, ElementsParameters{parameters, static_cast<int32_t>(part.count)},
-                   {{blocks_of(part.count, kThreads)}, kThreads}, variant);
+  const int64_t each = each_of(context, part.count);
+  return launch_of(module, ElementsParameters{parameters, static_cast<int32_t>(part.count), static_cast<int32_t>(each)},
+                   {{blocks_of(part.count, kThreads * each)}, kThreads}, variant);
 }
 
 /// Up to kParts copies of equally large elements; whatever has to be there for the others repeats the first one's pointers.
-GridLaunch launch_several(const Module& module, std::span<const Part* const> list) {
+GridLaunch launch_several(const LoadContext& context, std::span<const Part* const> list) {
   PartsParameters parameters;
-  int64_t blocks = 0;
+  int64_t blocks = 0, count = 0;
+  for (const Part* part : list) count += part->count;
+  const int64_t each = each_of(context, count);
+  parameters.parts.each = static_cast<int32_t>(each);
   for (size_t i = 0; i < kParts; ++i) {
     const Part& part = i < list.size() ? *list[i] : *list[0];
     parameters.from[i] = part.from();
@@ -204,29 +227,29 @@ GridLaunch launch_several(const Module& module, std::span<const Part* const> lis
     parameters.parts.walks[i] = walk_of(part.copy);
     parameters.parts.counts[i] = static_cast<int32_t>(part.count);
     parameters.parts.first_block[i] = static_cast<int32_t>(blocks);
-    blocks += blocks_of(part.count, kThreads);
+    blocks += blocks_of(part.count, kThreads * each);
   }
-  return launch_of(module, parameters, {{blocks}, kThreads}, fmt::format("_{}", list[0]->bytes));
+  return launch_of(*context.module, parameters, {{blocks}, kThreads}, fmt::format("_{}", list[0]->bytes));
 }
 
-std::vector<GridLaunch> launches_of(const Module& module, const std::vector<Part>& parts) {
+std::vector<GridLaunch> launches_of(const LoadContext& context, const std::vector<Part>& parts) {
   std::vector<GridLaunch> launches;
   std::map<size_t, std::vector<const Part*>> by_bytes;
   for (const Part& part : parts) {
-    if (part.tiles) launches.push_back(launch_one(module, part));
+    if (part.tiles) launches.push_back(launch_one(context, part));
     else by_bytes[part.bytes].push_back(&part);
   }
   for (const auto& [bytes, list] : by_bytes)
     for (size_t first = 0; first < list.size(); first += kParts) {
       const std::span<const Part* const> group = std::span(list).subspan(first, std::min(kParts, list.size() - first));
-      launches.push_back(group.size() == 1 ? launch_one(module, *group[0]) : launch_several(module, group));
+      launches.push_back(group.size() == 1 ? launch_one(context, *group[0]) : launch_several(context, group));
     }
   return launches;
 }
 
 struct CopyFamily {
   static constexpr std::string_view kName = "copy";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
   using Code = CopyCode;
 
@@ -236,7 +259,7 @@ struct CopyFamily {
     Built<Code> built;
     const std::string reason = read_copy(problem, built.code, built.constants);
     HONE_ASSERT(reason.empty(), "refused after all: {}", reason);
-    built.source = fmt::format("#define AXES {}\n#define PARTS {}\n", kAxes, kParts) +
+    built.source = fmt::format("#define AXES {}\n#define PARTS {}\n#define MOST_EACH {}\n", kAxes, kParts, kMostEach) +
                    declare<ElementsParameters, PartsParameters, TilesParameters>() + kernels::copy;
     return built;
   }
@@ -247,7 +270,7 @@ struct CopyFamily {
     std::vector<Part> parts;
     for (const CopyStep& step : plan_copies(request))
       if (elements(step.copy.sizes) != 0) parts.emplace_back(step, request.sources[static_cast<size_t>(step.source)]);
-    return std::make_shared<GridKernel>(context.module, launches_of(*context.module, parts));
+    return std::make_shared<GridKernel>(context.module, launches_of(context, parts));
   }
 };
 

@@ -2,22 +2,41 @@
 //
 // Strided copies: element by element in the order of the destination, several at once, or in tiles of 32 x 32 through shared memory
 // where source and destination disagree about which axis is innermost. E is an unsigned integer or vector of the elements' size.
-// Before this stand AXES and PARTS (at most, of a walk and of a launch) and the parameters.
+// Before this stand AXES and PARTS (at most, of a walk and of a launch), MOST_EACH (elements of a thread, or one) and the parameters.
+// The quotient of a number below 2^31 and a size is the high half of its product with `inverse`, shifted.
 
-template <typename E> static inline void copy_element(const E* from, E* to, const Walk& walk, int count, int block) {
-  const int item = block * blockDim.x + threadIdx.x;
-  if (item >= count) return;
-  i64 source = 0, target = 0;
-  unsigned rest = (unsigned)item;
+// EACH elements of a thread, a block's width apart: what each axis says is read once for all of them.
+template <typename E, int EACH> static inline void copy_some(const E* from, E* to, const Walk& walk, unsigned count, unsigned first) {
+  i64 source[EACH] = {}, target[EACH] = {};
+  unsigned rest[EACH];
+#pragma unroll
+  for (int i = 0; i < EACH; ++i) rest[i] = first + i * blockDim.x;
 #pragma unroll
   for (int axis = AXES - 1; axis >= 0; --axis) {
     if (walk.sizes[axis] == 1) continue;
-    const unsigned at = rest % walk.sizes[axis];
-    rest /= walk.sizes[axis];
-    source += (i64)at * walk.from[axis];
-    target += (i64)at * walk.to[axis];
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+      const unsigned whole = (unsigned)((unsigned long long)rest[i] * (unsigned)walk.inverse[axis] >> 32) >> walk.shift[axis];
+      const unsigned at = rest[i] - whole * (unsigned)walk.sizes[axis];
+      rest[i] = whole;
+      source[i] += (i64)at * walk.from[axis];
+      target[i] += (i64)at * walk.to[axis];
+    }
   }
-  to[target] = from[source];
+  E held[EACH];
+#pragma unroll
+  for (int i = 0; i < EACH; ++i)
+    if (first + i * blockDim.x < count) held[i] = from[source[i]];
+#pragma unroll
+  for (int i = 0; i < EACH; ++i)
+    if (first + i * blockDim.x < count) to[target[i]] = held[i];
+}
+
+template <typename E> static inline void copy_element(const E* from, E* to, const Walk& walk, int count, int each, int block) {
+  const unsigned first = (unsigned)block * blockDim.x * each + threadIdx.x;
+  if (first >= (unsigned)count) return;
+  if (each == 1) copy_some<E, 1>(from, to, walk, count, first);
+  else copy_some<E, MOST_EACH>(from, to, walk, count, first);
 }
 
 // The last axis is innermost in the destination, the one before in the source; the others are walked by blockIdx.z.
@@ -55,11 +74,11 @@ template <typename E> static inline void copy_part(const Ends<E>& ends, const Pa
     if (parts.counts[i] != 0 && (int)blockIdx.x >= parts.first_block[i]) part = i;
 #pragma unroll
   for (int i = 0; i < PARTS; ++i)
-    if (part == i) copy_element(ends.from[i], ends.to[i], parts.walks[i], parts.counts[i], blockIdx.x - parts.first_block[i]);
+    if (part == i) copy_element(ends.from[i], ends.to[i], parts.walks[i], parts.counts[i], parts.each, blockIdx.x - parts.first_block[i]);
 }
 
 #define COPY(E, name)                                                                                                              \
-  extern "C" __global__ void elements_##name(ELEMENTS_PARAMETERS(E)) { await_operands(); copy_element(from, to, walk, count, blockIdx.x); } \
+  extern "C" __global__ void elements_##name(ELEMENTS_PARAMETERS(E)) { await_operands(); copy_element(from, to, walk, count, each, blockIdx.x); } \
   extern "C" __global__ void parts_##name(PARTS_PARAMETERS(E)) {                                                               \
     await_operands();                                                                                                              \
     copy_part(Ends<E>{{f0, f1, f2, f3, f4, f5, f6, f7}, {t0, t1, t2, t3, t4, t5, t6, t7}}, parts);                                 \

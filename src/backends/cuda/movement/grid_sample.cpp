@@ -41,11 +41,12 @@ struct GridSampleParameters {
 };
 
 struct GridSampleCode {
-  int64_t x = 0, grid = 1;       // which inputs
+  int64_t x = 0;  // which input
+  GivenPlace grid;
   int64_t channels = kChannels;  // of a thread
   static void fields(auto& self, auto& visit) {
     visit("x", self.x, 0, 1);
-    visit("grid", self.grid, 0, 1);
+    GivenPlace::fields(self.grid, visit, "grid");
     visit("channels", self.channels, 1, 64);
   }
 };
@@ -54,8 +55,8 @@ std::string reason_against(const Problem& problem, const Node& node) {
   for (const size_t i : {0, 1}) {
     if (!is_kernel_float(node.input(i)->type.dtype))
       return fmt::format("operand {} is {}", i, name_of(node.input(i)->type.dtype));
-    if (input_index(problem.region, node.input(i)) < 0) return "an operand is constant";
   }
+  if (input_index(problem.region, node.input(0)) < 0) return "its image is constant";
   if (node.input(0)->type.shape.rank() > 2 + kMostAxes) return "in more than three dimensions";
   if (node.output()->type.shape.elements() == Dim(0) || node.input(0)->type.shape.elements() == Dim(0))
     return "empty operand";
@@ -66,7 +67,7 @@ int taps_of(const std::string& mode) { return mode == "nearest" ? 1 : mode == "l
 
 struct GridSampleFamily {
   static constexpr std::string_view kName = "grid_sample";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   using Params = NoParams;
   using Code = GridSampleCode;
 
@@ -86,9 +87,10 @@ struct GridSampleFamily {
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
     const Node* node = problem.only();
     const bool last = tactic.out[0] == Layout::channels_last;
-    const Code code{.x = input_index(problem.region, node->input(0)),
-                    .grid = input_index(problem.region, node->input(1)),
-                    .channels = last ? kChannelsLast : kChannels};
+    Built<Code> built;
+    built.code = {.x = input_index(problem.region, node->input(0)),
+                  .grid = place_of(problem, node->input(1), built.constants),
+                  .channels = last ? kChannelsLast : kChannels};
     const std::string& padding = node->attrs.text("padding_mode");
     const std::string switches = fmt::format(
         "typedef {} T;\ntypedef {} Grid;\n#define AXES {}\n#define TAPS {}\n"
@@ -96,15 +98,16 @@ struct GridSampleFamily {
         "#define CHANNELS_LAST {:d}\n#define CHANNELS {}\n",
         type_name(node->input(0)->type.dtype), type_name(node->input(1)->type.dtype),
         node->input(0)->type.shape.rank() - 2, taps_of(node->attrs.text("mode")), padding == "border",
-        padding == "reflection", node->attrs.integer("align_corners") != 0, last, code.channels);
-    return {code, switches + declare<GridSampleParameters>() + kernels::grid_sample};
+        padding == "reflection", node->attrs.integer("align_corners") != 0, last, built.code.channels);
+    built.source = switches + declare<GridSampleParameters>() + kernels::grid_sample;
+    return built;
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
     const std::vector<ConcreteType>& inputs = context.shapes.inputs;
-    HONE_CHECK(std::max(code.x, code.grid) < static_cast<int64_t>(inputs.size()) && context.shapes.outputs.size() == 1,
+    HONE_CHECK(code.x < static_cast<int64_t>(inputs.size()) && context.shapes.outputs.size() == 1,
                "a GridSample in the plan has {} inputs", inputs.size());
-    const Dims &in = inputs[static_cast<size_t>(code.x)].dims, &grid = inputs[static_cast<size_t>(code.grid)].dims,
+    const Dims &in = inputs[static_cast<size_t>(code.x)].dims, &grid = context.dims_of(code.grid),
                &out = context.shapes.outputs[0].dims;
     HONE_CHECK(in.size() >= 3 && in.size() <= 2 + kMostAxes && out.size() == in.size() && in[0] == out[0] &&
                    in[1] == out[1] && elements(in) > 0 && grid == grid_of(out),
@@ -122,7 +125,7 @@ struct GridSampleFamily {
                       .items = number(in[0] * groups * points)};
     for (size_t axis = 2; axis < in.size(); ++axis) sampling.size[axis - 2] = number(in[axis]);
     const GridSampleParameters parameters{
-        .x = input(code.x), .grid = input(code.grid), .y = output(0), .sampling = sampling};
+        .x = input(code.x), .grid = code.grid.pointer(), .y = output(0), .sampling = sampling};
     return single(context, launch_of(*context.module, parameters, {{blocks_of(sampling.items, kThreads)}, kThreads}));
   }
 

@@ -81,17 +81,32 @@ extern "C" __global__ void __launch_bounds__(128) grid_sample(GRID_SAMPLE_PARAME
     count *= TAPS;
   }
 
+  typedef Vector<T, CHANNELS> Part;
   const int first = group * CHANNELS, step = CHANNELS_LAST ? s.channels : 1;
   const int channels = s.channels - first < CHANNELS ? s.channels - first : CHANNELS;
   const T* from = x + (CHANNELS_LAST ? image * s.area * s.channels + first : (image * s.channels + first) * s.area);
   T* to = y + (CHANNELS_LAST ? (image * s.points + point) * s.channels + first : (image * s.channels + first) * s.points + point);
-  for (int c = 0; c < channels; ++c) {
-    float sum = 0;
+  float sums[CHANNELS] = {};
+  const bool whole = CHANNELS_LAST && s.channels % CHANNELS == 0;
 #pragma unroll
-    for (int i = 0; i < kReads; ++i)
-      if (pixel[i] >= 0) sum += weight[i] * as_float(from[(i64)pixel[i] * step]);
-    *to = convert<T>(sum);
-    from += CHANNELS_LAST ? 1 : s.area;
-    to += CHANNELS_LAST ? 1 : s.points;
+  for (int i = 0; i < kReads; ++i) {
+    if (pixel[i] < 0) continue;
+    const T* const place = from + (i64)pixel[i] * step;
+    Part part;
+    if (whole) part = *reinterpret_cast<const Part*>(place);
+#pragma unroll
+    for (int c = 0; c < CHANNELS; ++c)
+      if (whole) sums[c] += weight[i] * as_float(part.at[c]);
+      else if (c < channels) sums[c] += weight[i] * as_float(place[CHANNELS_LAST ? c : c * (i64)s.area]);
   }
+  if (whole) {
+    Part part;
+#pragma unroll
+    for (int c = 0; c < CHANNELS; ++c) part.at[c] = convert<T>(sums[c]);
+    *reinterpret_cast<Part*>(to) = part;
+    return;
+  }
+#pragma unroll
+  for (int c = 0; c < CHANNELS; ++c)
+    if (c < channels) to[CHANNELS_LAST ? c : c * (i64)s.points] = convert<T>(sums[c]);
 }

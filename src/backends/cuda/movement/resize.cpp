@@ -22,14 +22,14 @@ constexpr std::array<std::string_view, 5> field_names(CoordinateMode) {
 struct Resize {
   static constexpr std::string_view kName = "Resize";
   double factor[3] = {}, shift[3] = {};
-  int32_t input[3] = {1, 1, 1}, result[3] = {1, 1, 1}, channels = 0, results = 0;
+  int32_t input[3] = {1, 1, 1}, result[3] = {1, 1, 1}, channels = 0, items = 0;  // channels: or planes
   static void fields(auto& self, auto& visit) {
     visit("factor", self.factor);
     visit("shift", self.shift);
     visit("input", self.input);
     visit("result", self.result);
     visit("channels", self.channels);
-    visit("results", self.results);
+    visit("items", self.items);
   }
 };
 
@@ -49,10 +49,12 @@ struct ResizeCode {
   CoordinateMode mode = CoordinateMode::half_pixel;
   std::vector<double> scales = {};  // of every axis; 0: the ratio of the sizes
   int64_t width = 1;                // results of a thread, side by side
+  int64_t planes = 1;               // and in so many planes; 0: channels lie innermost
   static void fields(auto& self, auto& visit) {
     visit("mode", self.mode);
     visit("scales", self.scales, size_t{5});
     visit("width", self.width, 1, 16);
+    visit("planes", self.planes, 0, 16);
   }
 };
 
@@ -128,9 +130,11 @@ int64_t width_of(const Problem& problem, Layout layout) {
   return innermost.is_constant() ? unit_of(innermost.value() * size) / size : 1;
 }
 
+constexpr int64_t kPlanes = 4;
+
 struct ResizeFamily {
   static constexpr std::string_view kName = "resize";
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   using Params = NoParams;
   using Code = ResizeCode;
 
@@ -144,12 +148,15 @@ struct ResizeFamily {
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
     const Node& node = *problem.only();
-    const int64_t width = width_of(problem, tactic.out[0]);
+    const bool channels_last = tactic.out[0] == Layout::channels_last;
+    const int64_t width = width_of(problem, tactic.out[0]), planes = channels_last ? 0 : kPlanes;
     const std::string switches = fmt::format(
-        "typedef {} T;\n#define CHANNELS_LAST {:d}\n#define LINEAR {:d}\n#define WIDTH {}\n#define NEAREST(x) {}\n",
-        type_name(node.output()->type.dtype), tactic.out[0] == Layout::channels_last,
-        node.attrs.text("mode") == "linear", width, nearest_text(node.attrs.text("nearest_mode")));
-    return {{.mode = *mode_of(node), .scales = scales_of(node), .width = width},
+        "typedef {} T;\n#define CHANNELS_LAST {:d}\n#define LINEAR {:d}\n#define DEEP {:d}\n#define WIDTH {}\n#define "
+        "PLANES {}\n"
+        "#define NEAREST(x) {}\n",
+        type_name(node.output()->type.dtype), channels_last, node.attrs.text("mode") == "linear",
+        node.output()->type.shape.rank() > 4, width, planes, nearest_text(node.attrs.text("nearest_mode")));
+    return {{.mode = *mode_of(node), .scales = scales_of(node), .width = width, .planes = planes},
             switches + declare<ResizeParameters>() + kernels::resize};
   }
 
@@ -165,9 +172,12 @@ struct ResizeFamily {
     ResizeParameters parameters{.x = input(0), .y = output(0), .resize = {}};
     for (size_t i = 2; i < in.size(); ++i)
       set_axis(parameters.resize, 5 - in.size() + i - 2, code.mode, code.scales[i], in[i], out[i]);
-    parameters.resize.channels = static_cast<int32_t>(in[1]);
-    parameters.resize.results = static_cast<int32_t>(elements(out));
-    const int64_t blocks = blocks_of(std::max<int64_t>(elements(out), 1), 128 * code.width);
+    const int64_t planes = in[0] * in[1], threads = elements(out) / code.width;
+    const int64_t items =
+        code.planes == 0 ? threads : threads / std::max<int64_t>(planes, 1) * blocks_of(planes, code.planes);
+    parameters.resize.channels = static_cast<int32_t>(code.planes == 0 ? in[1] : planes);
+    parameters.resize.items = static_cast<int32_t>(items);
+    const int64_t blocks = blocks_of(std::max<int64_t>(items, 1), 128);
     return single(context, launch_of(*context.module, parameters, {{blocks}, 128}));
   }
 };

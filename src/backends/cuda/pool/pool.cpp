@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MaxPool and AveragePool of one to three spatial axes.
+#include <array>
+
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
@@ -13,14 +15,10 @@ namespace {
 /// Depth, height and width.
 struct Window {
   static constexpr std::string_view kName = "Window";
-  int32_t input[3] = {1, 1, 1}, result[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1};
-  int32_t dilation[3] = {1, 1, 1}, before[3] = {}, after[3] = {};
+  int32_t input[3] = {1, 1, 1}, result[3] = {1, 1, 1}, before[3] = {}, after[3] = {};
   static void fields(auto& self, auto& visit) {
     visit("input", self.input);
     visit("result", self.result);
-    visit("kernel", self.kernel);
-    visit("stride", self.stride);
-    visit("dilation", self.dilation);
     visit("before", self.before);
     visit("after", self.after);
   }
@@ -61,18 +59,30 @@ Window window_of(const WindowAttrs& attrs, const Dims& in, const Dims& out) {
     const auto [before, after] = attrs.padding(in[2 + i], i);
     window.input[axis] = static_cast<int32_t>(in[2 + i]);
     window.result[axis] = static_cast<int32_t>(out[2 + i]);
-    window.kernel[axis] = static_cast<int32_t>(attrs.kernel[i]);
-    window.stride[axis] = static_cast<int32_t>(attrs.strides[i]);
-    window.dilation[axis] = static_cast<int32_t>(attrs.dilations[i]);
     window.before[axis] = static_cast<int32_t>(before);
     window.after[axis] = static_cast<int32_t>(after);
   }
   return window;
 }
 
+std::string window_text(const WindowAttrs& attrs) {
+  std::string text;
+  const size_t spatial = attrs.kernel.size();
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const std::string_view name = std::array{"DEPTH", "HEIGHT", "WIDTH"}[axis];
+    const bool there = axis + spatial >= 3;
+    const auto of = [&](const auto& list) { return there ? list[axis + spatial - 3] : 1; };
+    text += fmt::format("#define {0} {1}\n#define {0}_STRIDE {2}\n#define {0}_DILATION {3}\n", name, of(attrs.kernel),
+                        of(attrs.strides), of(attrs.dilations));
+  }
+  return text;
+}
+
+constexpr int64_t kPlanes = 4;  // of a thread
+
 struct PoolFamily {
   static constexpr std::string_view kName = "pool";
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   using Params = NoParams;
   using Code = PoolCode;
 
@@ -99,7 +109,7 @@ struct PoolFamily {
     const std::string switches =
         fmt::format("typedef {} T;\n#define MAXIMUM {}\n#define CHANNELS_LAST {}\n#define V {}\n", type_name(dtype),
                     node->is(ops::max_pool), channels_last, code.width);
-    return {code, switches + declare<PoolParameters>() + kernels::pool};
+    return {code, switches + window_text(code.window) + declare<PoolParameters>() + kernels::pool};
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
@@ -110,7 +120,9 @@ struct PoolFamily {
                "a pool in the plan turns {} into {}", join_dims(in), join_dims(out));
     code.window.check(in.size() - 2);
     const bool columns = code.width > 1 && in[1] % code.width == 0;
-    const int64_t results = elements(out) / (columns ? code.width : 1);
+    const bool planes =
+        code.width == 1 && out[0] * out[1] % kPlanes == 0 && elements(out) >= context.processors * 1024 * kPlanes;
+    const int64_t results = elements(out) / (columns ? code.width : planes ? kPlanes : 1);
     HONE_CHECK(results > 0 && results < int64_t{1} << 31, "a pool in the plan has {} results", results);
     const PoolParameters parameters{.x = input(0),
                                     .y = output(0),
@@ -118,8 +130,10 @@ struct PoolFamily {
                                     .channels = static_cast<int32_t>(in[1]),
                                     .count_pad = code.count_padding,
                                     .results = static_cast<int32_t>(results)};
-    return single(context,
-                  launch_of(*context.module, parameters, {{blocks_of(results, 128)}, 128}, columns ? "_columns" : ""));
+    return single(context, launch_of(*context.module, parameters, {{blocks_of(results, 128)}, 128},
+                                     columns  ? "_columns"
+                                     : planes ? "_planes"
+                                              : ""));
   }
 };
 

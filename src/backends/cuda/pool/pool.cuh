@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Max and average pooling over up to three spatial axes: a thread per result, neighbouring threads on neighbouring bytes.
-// Channels-last images whose channels come in whole vectors take V of them a thread. Before this stand T, V, MAXIMUM,
-// CHANNELS_LAST and the parameters.
+// Max and average pooling over up to three spatial axes: a thread has a pixel, neighbouring threads neighbouring bytes. Channels-last
+// images whose channels come in whole vectors take V of them a thread, others four planes where there are many. Before this stand T,
+// V, MAXIMUM, CHANNELS_LAST, the window (DEPTH, HEIGHT and WIDTH, and of each its _STRIDE and _DILATION) and the parameters.
 
 // What is compared and added up: floats, of codes integers.
 template <typename E> static inline float widened(E element) { return as_float(element); }
@@ -12,8 +12,28 @@ static inline int lowest(int) { return -128; }
 static inline float larger(float a, float b) { return fmaxf(a, b); }
 static inline int larger(int a, int b) { return a > b ? a : b; }
 
-// `results` counts vectors of W neighbouring channels.
-template <int W> static inline void pool_vectors(const T* x, T* y, const Window& window, int channels, int count_pad, int results) {
+// Which steps of the window along an axis lie inside of the image, and how many before the end of its padding.
+struct Steps {
+  int place, first, end, padded;
+  Steps(const Window& window, int axis, int at, int kernel, int stride, int dilation) {
+    place = at * stride - window.before[axis];
+    first = place < 0 ? (dilation - 1 - place) / dilation : 0;
+    end = until(window.input[axis], kernel, dilation);
+    padded = until(window.input[axis] + window.after[axis], kernel, dilation);
+  }
+  int until(int size, int kernel, int dilation) const {
+    const int count = size > place ? (size - place + dilation - 1) / dilation : 0;
+    return count < kernel ? count : kernel;
+  }
+  bool has(int step) const { return step >= first && step < end; }
+  int inside() const { return end > first ? end - first : 0; }
+};
+
+#define UNROLLED(steps) (DEPTH * (i64)HEIGHT * WIDTH <= 32 ? steps : 1)
+
+// A thread makes one pixel of W neighbouring channels in each of PLANES images' planes (channels last: one image). `results` counts
+// such groups.
+template <int W, int PLANES> static inline void pool_vectors(const T* x, T* y, const Window& window, int channels, int count_pad, int results) {
   typedef Vector<T, W> Part;
   await_operands();
   const int item = blockIdx.x * blockDim.x + threadIdx.x;
@@ -21,42 +41,67 @@ template <int W> static inline void pool_vectors(const T* x, T* y, const Window&
   int rest = item, channel = 0, at[3];
   if (CHANNELS_LAST) channel = rest % (channels / W) * W, rest /= channels / W;
 #pragma unroll
-  for (int axis = 2; axis >= 0; --axis) at[axis] = rest % window.result[axis], rest /= window.result[axis];
-  if (!CHANNELS_LAST) channel = rest % channels, rest /= channels;
-  const int image = rest, pixel = CHANNELS_LAST ? channels : 1;
+  for (int axis = 2; axis >= 0; --axis) {
+    if (axis == 0 && window.result[0] == 1) at[0] = 0;
+    else at[axis] = rest % window.result[axis], rest /= window.result[axis];
+  }
   const i64 plane = (i64)window.input[0] * window.input[1] * window.input[2];
-  const T* from = CHANNELS_LAST ? x + image * plane * channels + channel : x + ((i64)image * channels + channel) * plane;
+  const i64 pixels = (i64)window.result[0] * window.result[1] * window.result[2];
+  const int pixel = CHANNELS_LAST ? channels : 1;
+  const T* from = CHANNELS_LAST ? x + rest * plane * channels + channel : x + (i64)rest * PLANES * plane;
+  const Steps deep(window, 0, at[0], DEPTH, DEPTH_STRIDE, DEPTH_DILATION);
+  const Steps down(window, 1, at[1], HEIGHT, HEIGHT_STRIDE, HEIGHT_DILATION);
+  const Steps wide(window, 2, at[2], WIDTH, WIDTH_STRIDE, WIDTH_DILATION);
   typedef decltype(widened(T{})) Total;
-  Total total[W];
+  Total total[PLANES][W];
 #pragma unroll
-  for (int i = 0; i < W; ++i) total[i] = MAXIMUM ? lowest(Total{}) : Total{};
-  int inside = 0, padded = 0;
-  for (int d = 0; d < window.kernel[0]; ++d) {
-    const int z = at[0] * window.stride[0] - window.before[0] + d * window.dilation[0];
-    for (int h = 0; h < window.kernel[1]; ++h) {
-      const int v = at[1] * window.stride[1] - window.before[1] + h * window.dilation[1];
-      for (int w = 0; w < window.kernel[2]; ++w) {
-        const int u = at[2] * window.stride[2] - window.before[2] + w * window.dilation[2];
-        if (z < window.input[0] + window.after[0] && v < window.input[1] + window.after[1] && u < window.input[2] + window.after[2]) ++padded;
-        if (z < 0 || z >= window.input[0] || v < 0 || v >= window.input[1] || u < 0 || u >= window.input[2]) continue;
-        const Part part = *reinterpret_cast<const Part*>(from + (((i64)z * window.input[1] + v) * window.input[2] + u) * pixel);
+  for (int p = 0; p < PLANES; ++p)
 #pragma unroll
-        for (int i = 0; i < W; ++i) total[i] = MAXIMUM ? larger(total[i], widened(part.at[i])) : total[i] + widened(part.at[i]);
-        ++inside;
+    for (int i = 0; i < W; ++i) total[p][i] = MAXIMUM ? lowest(Total{}) : Total{};
+#pragma unroll UNROLLED(DEPTH)
+  for (int d = 0; d < DEPTH; ++d)
+#pragma unroll UNROLLED(HEIGHT)
+    for (int h = 0; h < HEIGHT; ++h) {
+      if (!deep.has(d) || !down.has(h)) continue;
+      const i64 row = ((i64)(deep.place + d * DEPTH_DILATION) * window.input[1] + down.place + h * HEIGHT_DILATION) * window.input[2] + wide.place;
+#pragma unroll UNROLLED(WIDTH)
+      for (int w = 0; w < WIDTH; ++w) {
+        if (!wide.has(w)) continue;
+#pragma unroll
+        for (int p = 0; p < PLANES; ++p) {
+          const Part part = *reinterpret_cast<const Part*>(from + p * plane + (row + w * WIDTH_DILATION) * pixel);
+#pragma unroll
+          for (int i = 0; i < W; ++i) total[p][i] = MAXIMUM ? larger(total[p][i], widened(part.at[i])) : total[p][i] + widened(part.at[i]);
+        }
       }
     }
-  }
-  Part result;
+#if !MAXIMUM
+  const float share = 1.0f / (count_pad ? deep.padded * down.padded * wide.padded : deep.inside() * down.inside() * wide.inside());
+#endif
 #pragma unroll
-  for (int i = 0; i < W; ++i) result.at[i] = convert<T>(MAXIMUM ? total[i] : total[i] / (count_pad ? padded : inside));
-  reinterpret_cast<Part*>(y)[item] = result;
+  for (int p = 0; p < PLANES; ++p) {
+    Part result;
+#pragma unroll
+    for (int i = 0; i < W; ++i)
+#if MAXIMUM
+      result.at[i] = convert<T>(total[p][i]);
+#else
+      result.at[i] = convert<T>(total[p][i] * share);
+#endif
+    if (CHANNELS_LAST) reinterpret_cast<Part*>(y)[item] = result;
+    else reinterpret_cast<Part*>(y + ((i64)rest * PLANES + p) * pixels)[item - rest * pixels] = result;
+  }
 }
 
 extern "C" __global__ void pool(POOL_PARAMETERS) {
-  pool_vectors<1>(x, y, window, channels, count_pad, results);
+  pool_vectors<1, 1>(x, y, window, channels, count_pad, results);
 }
 #if CHANNELS_LAST
 extern "C" __global__ void pool_columns(POOL_PARAMETERS) {
-  pool_vectors<V>(x, y, window, channels, count_pad, results);
+  pool_vectors<V, 1>(x, y, window, channels, count_pad, results);
+}
+#else
+extern "C" __global__ void pool_planes(POOL_PARAMETERS) {
+  pool_vectors<1, 4>(x, y, window, channels, count_pad, results);
 }
 #endif

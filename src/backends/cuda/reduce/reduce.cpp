@@ -57,6 +57,18 @@ struct ColumnsParameters {
   }
 };
 
+struct RowsParameters {
+  static constexpr std::string_view kKernel = "reduce_rows";
+  Reads x;
+  Writes y;
+  int32_t count = 0;
+  static void fields(auto& self, auto& visit) {
+    visit("x", self.x, "T");
+    visit("y", self.y, "T");
+    visit("count", self.count);
+  }
+};
+
 struct ReduceCode {
   ReducedAxes reduced;
   bool clusters = false;  // the machine code has the kernel that shares a walk
@@ -121,25 +133,53 @@ std::optional<Columns> columns_of(const std::vector<AxisRun>& axes, DType dtype)
   return fits ? std::optional(columns) : std::nullopt;
 }
 
+constexpr unsigned kThreads = 256;  // that walk rows or columns
+
+/// Bytes of a block's shared memory: a sum for each thread and element.
+unsigned bytes_of_sums(int64_t elements, DType dtype) {
+  return kThreads * static_cast<unsigned>(elements * (dtype == DType::i32 || dtype == DType::i64 ? 8 : 4));
+}
+
+/// Whether all that a result is made of lies together, in whole vectors.
+bool are_rows(const std::vector<AxisRun>& axes, DType dtype) {
+  const bool last =
+      !axes.empty() && axes.back().reduced && (axes.size() == 1 || (axes.size() == 2 && !axes[0].reduced));
+  return last && axes.back().size % vector_width(dtype) == 0;
+}
+
+GridLaunch launch_rows(const LoadContext& context, int64_t rows, int64_t count, DType dtype, bool clusters) {
+  const int64_t vectors = count / vector_width(dtype);
+  const bool together = clusters && rows < 2 * context.processors && vectors >= 8 * kThreads;
+  const RowsParameters parameters{.x = input(0), .y = output(0), .count = static_cast<int32_t>(count)};
+  return launch_of(*context.module, parameters,
+                   {{rows, 1, together ? 8 : 1}, vectors <= 64 ? 32u : kThreads, bytes_of_sums(1, dtype)},
+                   together ? "_together" : "");
+}
+
 GridLaunch launch_columns(const LoadContext& context, const Columns& columns, DType dtype, bool clusters) {
   const int64_t vectors = columns.inner / vector_width(dtype);
   int64_t lanes = 1;
   while (lanes < 32 && lanes < vectors) lanes *= 2;
+  // Of long walks few lanes, so that more processors have some: memory gives 32 bytes at once.
+  const bool shares = clusters && columns.count >= 8 * kThreads;
+  while (shares && lanes > 2 && 8 * blocks_of(vectors, lanes) * columns.outer < context.processors) lanes /= 2;
   const int64_t across = blocks_of(vectors, lanes);
   // Sharing pays where blocks are few and walks long: it ends with two meetings of a microsecond.
-  const bool together = clusters && across * columns.outer < context.processors && columns.count >= 8 * (256 / lanes);
+  const bool together =
+      clusters && across * columns.outer < context.processors && columns.count >= 8 * (kThreads / lanes);
   const ColumnsParameters parameters{.x = input(0),
                                      .y = output(0),
                                      .count = static_cast<int32_t>(columns.count),
                                      .inner = static_cast<int32_t>(columns.inner),
                                      .lanes = static_cast<int32_t>(lanes)};
-  return launch_of(*context.module, parameters, {{across, columns.outer, together ? 8 : 1}},
+  return launch_of(*context.module, parameters,
+                   {{across, columns.outer, together ? 8 : 1}, kThreads, bytes_of_sums(vector_width(dtype), dtype)},
                    together ? "_together" : "");
 }
 
 struct ReduceFamily {
   static constexpr std::string_view kName = "reduce";
-  static constexpr int kVersion = 4;
+  static constexpr int kVersion = 5;
   using Params = NoParams;
   using Code = ReduceCode;
 
@@ -167,7 +207,7 @@ struct ReduceFamily {
     const bool clusters = has_clusters(architecture) && !integers;  // which tell each other floats
     source += fmt::format("#define V {}\n#define CLUSTER {:d}\n#define AXES {}\n",
                           vector_width(node->output()->type.dtype), clusters, kAxes);
-    source += declare<ReduceParameters, ColumnsParameters>() + kernels::reduce;
+    source += declare<ReduceParameters, RowsParameters, ColumnsParameters>() + kernels::reduce;
     return {{.reduced = {*reduced_axes(*node)}, .clusters = clusters}, source};
   }
 
@@ -185,6 +225,7 @@ struct ReduceFamily {
     if (const std::optional<Columns> columns = columns_of(runs, in.dtype))
       return single(context, launch_columns(context, *columns, in.dtype, code.clusters));
     const int64_t count = total / results;
+    if (are_rows(runs, in.dtype)) return single(context, launch_rows(context, results, count, in.dtype, code.clusters));
     const ReduceParameters parameters{.x = input(0),
                                       .y = output(0),
                                       .kept = axes_of(runs, false),
