@@ -6,10 +6,12 @@ Each case is a network of four operators of one kind, each with an input of its 
 channels innermost. A figure is the median of the GPU's own clock with CUDA graphs and without transfers, over four. PyTorch copies
 tensors of half the bytes that the operator reads and writes, four of them in a CUDA graph. The ratio is what is asked for: 0.6.
 
-    gpu_movement.py --json out.json [--megabytes 8 64] [CASE...]
+    gpu_movement.py --json out.json [--megabytes 8 64] [--jobs 4] [CASE...]
 """
 
 import argparse
+import concurrent.futures
+import dataclasses
 import json
 import pathlib
 import statistics
@@ -105,20 +107,38 @@ def copy_ms(bytes_moved):
     return statistics.median(times[10:]) / COUNT
 
 
-def measure(name, megabytes, kind, layout, trtexec, folder):
-    dtype, inner = TYPES[kind]
-    make = CASES[name]
-    *_, growth = make("x", "y", 2)
-    side = int((megabytes * 2**20 / (CHANNELS * np.dtype(dtype).itemsize * max(growth, 1) ** 2)) ** 0.5) // 8 * 8
-    moved = model(make, side, dtype, folder / "movement.onnx")
-    formats = [] if layout == "chw" else [f"--inputIOFormats={kind}:{inner}", f"--outputIOFormats={kind}:{inner}"]
-    flags = ["--fp16", "--inputIOFormats=fp16:chw", "--outputIOFormats=fp16:chw"] if kind == "fp16" else []
-    log = trtexec("--onnx=movement.onnx", *(flags[:1] + formats if formats else flags), "--useCudaGraph", "--noDataTransfers", "--warmUp=50", "--duration=0.3", "--iterations=20",
-                  "--exportLayerInfo=layers.json", "--profilingVerbosity=detailed")
-    ms, copied = gpu.median_ms(log) / COUNT, copy_ms(moved)
-    layers = json.loads((folder / "layers.json").read_text())["Layers"]
-    return {"case": name, "type": kind, "layout": layout, "shape": [1, CHANNELS, side, side], "megabytes_moved": round(moved / 1e6, 1), "ms": ms, "copy_ms": copied,
-            "of_copy": copied and round(copied / ms, 3), "tb_per_s": round(moved / ms * 1e-9, 2), "kernels": sorted({layer.get("TacticName", "") for layer in layers})}
+@dataclasses.dataclass
+class Row:
+    """One operator in one type and layout, and where its engine lies."""
+    name: str
+    kind: str
+    layout: str
+    megabytes: int
+    folder: pathlib.Path
+    side: int = 0
+    moved: int = 0
+
+    def build(self, options):
+        self.folder.mkdir(parents=True)
+        dtype, inner = TYPES[self.kind]
+        *_, growth = CASES[self.name]("x", "y", 2)
+        self.side = int((self.megabytes * 2**20 / (CHANNELS * np.dtype(dtype).itemsize * max(growth, 1) ** 2)) ** 0.5) // 8 * 8
+        self.moved = model(CASES[self.name], self.side, dtype, self.folder / "movement.onnx")
+        formats = f"{self.kind}:{inner if self.layout == 'hwc' else 'chw'}"
+        precision = ["--fp16"] if self.kind == "fp16" else []
+        trtexec(options, self.folder)("--onnx=movement.onnx", *precision, f"--inputIOFormats={formats}", f"--outputIOFormats={formats}", "--skipInference", "--saveEngine=plan",
+                                      "--exportLayerInfo=layers.json", "--profilingVerbosity=detailed")
+
+    def measure(self, options):
+        log = trtexec(options, self.folder)("--loadEngine=plan", "--useCudaGraph", "--noDataTransfers", "--warmUp=50", "--duration=0.3", "--iterations=20")
+        ms, copied = gpu.median_ms(log) / COUNT, copy_ms(self.moved)
+        layers = json.loads((self.folder / "layers.json").read_text())["Layers"]
+        return {"case": self.name, "type": self.kind, "layout": self.layout, "shape": [1, CHANNELS, self.side, self.side], "megabytes_moved": round(self.moved / 1e6, 1), "ms": ms,
+                "copy_ms": copied, "of_copy": copied and round(copied / ms, 3), "tb_per_s": round(self.moved / ms * 1e-9, 2), "kernels": sorted({layer.get("TacticName", "") for layer in layers})}
+
+
+def trtexec(options, folder):
+    return gpu.Trtexec(options.bin.resolve() / "trtexec", options.device, folder)
 
 
 def main():
@@ -127,19 +147,21 @@ def main():
     parser.add_argument("--megabytes", type=int, nargs="+", default=[8, 64], help="of the larger of what is read and what is written")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin")
     parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--jobs", type=int, default=1, help="engines that are built side by side")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    rows = []
-    for name in options.cases or CASES:
-        for kind in TYPES:
-            for layout in ["chw"] if name in LINEAR_ONLY else ["chw", "hwc"]:
-                for megabytes in options.megabytes:
-                    with tempfile.TemporaryDirectory() as folder:
-                        trtexec = gpu.Trtexec(options.bin.resolve() / "trtexec", options.device, folder)
-                        rows.append(measure(name, megabytes, kind, layout, trtexec, pathlib.Path(folder)))
-                    print(json.dumps(rows[-1]), flush=True)
-                    if options.json:
-                        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        rows, told = [], []
+        for name in options.cases or CASES:
+            for kind in TYPES:
+                for layout in ["chw"] if name in LINEAR_ONLY else ["chw", "hwc"]:
+                    rows += [Row(name, kind, layout, megabytes, pathlib.Path(folder) / name.replace("/", "by") / f"{kind}.{layout}.{megabytes}") for megabytes in options.megabytes]
+        list(pool.map(lambda row: row.build(options), rows))
+        for row in rows:
+            told.append(row.measure(options))
+            print(json.dumps(told[-1]), flush=True)
+            if options.json:
+                options.json.write_text(json.dumps(told, indent=1) + "\n")
     return 0
 
 

@@ -5,12 +5,12 @@
 // that take as many bytes together share a launch.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <map>
 #include <numeric>
 #include <span>
 
 #include "backends/cuda/family.h"
+#include "backends/cuda/support/divisor.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
 #include "regions/copy_request.h"
@@ -24,14 +24,12 @@ constexpr size_t kAxes = 8, kParts = 8;
 /// Innermost axis last; axes that are not there have the size 1.
 struct Walk {
   static constexpr std::string_view kName = "Walk";
-  int32_t sizes[kAxes] = {1, 1, 1, 1, 1, 1, 1, 1}, from[kAxes] = {}, to[kAxes] = {};
-  int32_t inverse[kAxes] = {}, shift[kAxes] = {};  // by which a number is divided by a size above 1, unsigned
+  Divisor sizes[kAxes];
+  int32_t from[kAxes] = {}, to[kAxes] = {};
   static void fields(auto& self, auto& visit) {
     visit("sizes", self.sizes);
     visit("from", self.from);
     visit("to", self.to);
-    visit("inverse", self.inverse);
-    visit("shift", self.shift);
   }
 };
 
@@ -151,15 +149,9 @@ Walk walk_of(const StridedCopy& copy) {
   for (size_t axis = 0; axis < copy.sizes.size(); ++axis) {
     HONE_CHECK(std::abs(copy.from[axis]) < int64_t{1} << 31 && std::abs(copy.to[axis]) < int64_t{1} << 31,
                "a copying kernel's strides are too large");
-    walk.sizes[shift + axis] = static_cast<int32_t>(copy.sizes[axis]);
+    walk.sizes[shift + axis] = Divisor(copy.sizes[axis]);
     walk.from[shift + axis] = static_cast<int32_t>(copy.from[axis]);
     walk.to[shift + axis] = static_cast<int32_t>(copy.to[axis]);
-    if (copy.sizes[axis] <= 1) continue;
-    // Exact below 2^31: size * inverse exceeds 2^(32 + shift) by at most 2^(shift + 1).
-    const auto size = static_cast<uint64_t>(copy.sizes[axis]);
-    const int digits = std::bit_width(size - 1) - 1;
-    walk.shift[shift + axis] = digits;
-    walk.inverse[shift + axis] = static_cast<int32_t>((uint64_t{1} << (32 + digits)) / size + 1);
   }
   return walk;
 }
@@ -260,7 +252,7 @@ struct CopyFamily {
     const std::string reason = read_copy(problem, built.code, built.constants);
     HONE_ASSERT(reason.empty(), "refused after all: {}", reason);
     built.source = fmt::format("#define AXES {}\n#define PARTS {}\n#define MOST_EACH {}\n", kAxes, kParts, kMostEach) +
-                   declare<ElementsParameters, PartsParameters, TilesParameters>() + kernels::copy;
+                   declare<ElementsParameters, PartsParameters, TilesParameters>() + kernels::division + kernels::copy;
     return built;
   }
 

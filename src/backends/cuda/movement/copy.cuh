@@ -2,8 +2,8 @@
 //
 // Strided copies: element by element in the order of the destination, several at once, or in tiles of 32 x 32 through shared memory
 // where source and destination disagree about which axis is innermost. E is an unsigned integer or vector of the elements' size.
-// Before this stand AXES and PARTS (at most, of a walk and of a launch), MOST_EACH (elements of a thread, or one) and the parameters.
-// The quotient of a number below 2^31 and a size is the high half of its product with `inverse`, shifted.
+// Before this stand AXES and PARTS (at most, of a walk and of a launch), MOST_EACH (elements of a thread, or one), the parameters and
+// support/division.cuh.
 
 // EACH elements of a thread, a block's width apart: what each axis says is read once for all of them.
 template <typename E, int EACH> static inline void copy_some(const E* from, E* to, const Walk& walk, unsigned count, unsigned first) {
@@ -13,12 +13,10 @@ template <typename E, int EACH> static inline void copy_some(const E* from, E* t
   for (int i = 0; i < EACH; ++i) rest[i] = first + i * blockDim.x;
 #pragma unroll
   for (int axis = AXES - 1; axis >= 0; --axis) {
-    if (walk.sizes[axis] == 1) continue;
+    if (walk.sizes[axis].size == 1) continue;
 #pragma unroll
     for (int i = 0; i < EACH; ++i) {
-      const unsigned whole = (unsigned)((unsigned long long)rest[i] * (unsigned)walk.inverse[axis] >> 32) >> walk.shift[axis];
-      const unsigned at = rest[i] - whole * (unsigned)walk.sizes[axis];
-      rest[i] = whole;
+      const int at = split_off(rest[i], walk.sizes[axis]);
       source[i] += (i64)at * walk.from[axis];
       target[i] += (i64)at * walk.to[axis];
     }
@@ -42,14 +40,13 @@ template <typename E> static inline void copy_element(const E* from, E* to, cons
 // The last axis is innermost in the destination, the one before in the source; the others are walked by blockIdx.z.
 template <typename E> static inline void copy_tiles(const E* from, E* to, const Walk& walk) {
   __shared__ E tile[32][33];
-  const int n = walk.sizes[AXES - 1], m = walk.sizes[AXES - 2];
+  const int n = walk.sizes[AXES - 1].size, m = walk.sizes[AXES - 2].size;
   i64 source = 0, target = 0;
   unsigned rest = blockIdx.z;
 #pragma unroll
   for (int axis = AXES - 3; axis >= 0; --axis) {
-    if (walk.sizes[axis] == 1) continue;
-    const unsigned at = rest % walk.sizes[axis];
-    rest /= walk.sizes[axis];
+    if (walk.sizes[axis].size == 1) continue;
+    const int at = split_off(rest, walk.sizes[axis]);
     source += (i64)at * walk.from[axis];
     target += (i64)at * walk.to[axis];
   }

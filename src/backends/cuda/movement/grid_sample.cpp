@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMostAxes = 3;
 constexpr int64_t kThreads = 128;
-constexpr int64_t kChannels = 8, kChannelsLast = 4;  // of a thread: of a plane each, or side by side
+constexpr int64_t kChannels = 8;  // of a thread, of a plane each; side by side a vector
 
 struct Sampling {
   static constexpr std::string_view kName = "Sampling";
@@ -90,7 +90,7 @@ struct GridSampleFamily {
     Built<Code> built;
     built.code = {.x = input_index(problem.region, node->input(0)),
                   .grid = place_of(problem, node->input(1), built.constants),
-                  .channels = last ? kChannelsLast : kChannels};
+                  .channels = last ? vector_width(node->input(0)->type.dtype) : kChannels};
     const std::string& padding = node->attrs.text("padding_mode");
     const std::string switches = fmt::format(
         "typedef {} T;\ntypedef {} Grid;\n#define AXES {}\n#define TAPS {}\n"

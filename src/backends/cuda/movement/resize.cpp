@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "backends/cuda/family.h"
+#include "backends/cuda/support/divisor.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
@@ -22,14 +23,16 @@ constexpr std::array<std::string_view, 5> field_names(CoordinateMode) {
 struct Resize {
   static constexpr std::string_view kName = "Resize";
   double factor[3] = {}, shift[3] = {};
-  int32_t input[3] = {1, 1, 1}, result[3] = {1, 1, 1}, channels = 0, items = 0;  // channels: or planes
+  int32_t input[3] = {1, 1, 1}, channels = 0, items = 0;  // channels: or planes
+  Divisor result[3], across;                              // what threads beside each other make: channels, or a row
   static void fields(auto& self, auto& visit) {
     visit("factor", self.factor);
     visit("shift", self.shift);
     visit("input", self.input);
-    visit("result", self.result);
     visit("channels", self.channels);
     visit("items", self.items);
+    visit("result", self.result);
+    visit("across", self.across);
   }
 };
 
@@ -107,7 +110,7 @@ std::vector<double> scales_of(const Node& node) {
 
 void set_axis(Resize& resize, size_t axis, CoordinateMode mode, double scale, int64_t in, int64_t out) {
   resize.input[axis] = static_cast<int32_t>(in);
-  resize.result[axis] = static_cast<int32_t>(out);
+  resize.result[axis] = Divisor(out);
   if (scale == 0) scale = static_cast<double>(out) / static_cast<double>(in);
   resize.factor[axis] = 1 / scale;
   resize.shift[axis] = 0.5 / scale - 0.5;
@@ -122,15 +125,16 @@ void set_axis(Resize& resize, size_t axis, CoordinateMode mode, double scale, in
   }
 }
 
-/// As many as divide the innermost axis and fit 16 bytes; one where the size is not fixed.
-int64_t width_of(const Problem& problem, Layout layout) {
-  const TensorType& type = problem.symbolic.outputs()[0]->type;
-  const Dim& innermost = layout == Layout::channels_last ? type.shape[1] : type.shape[type.shape.rank() - 1];
-  const auto size = static_cast<int64_t>(size_of(type.dtype));
-  return innermost.is_constant() ? unit_of(innermost.value() * size) / size : 1;
-}
+constexpr int64_t kPlanes = 8, kOfRow = 4;  // planes of a thread, and of each so many pixels: places take registers
 
-constexpr int64_t kPlanes = 4;
+/// As many as divide the innermost axis and fit 16 bytes; one where the size is not fixed.
+int64_t width_of(const Problem& problem, bool channels_last) {
+  const TensorType& type = problem.symbolic.outputs()[0]->type;
+  const Dim& innermost = channels_last ? type.shape[1] : type.shape[type.shape.rank() - 1];
+  const auto size = static_cast<int64_t>(size_of(type.dtype));
+  const int64_t width = innermost.is_constant() ? unit_of(innermost.value() * size) / size : 1;
+  return channels_last ? width : std::min(width, kOfRow);
+}
 
 struct ResizeFamily {
   static constexpr std::string_view kName = "resize";
@@ -149,7 +153,7 @@ struct ResizeFamily {
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
     const Node& node = *problem.only();
     const bool channels_last = tactic.out[0] == Layout::channels_last;
-    const int64_t width = width_of(problem, tactic.out[0]), planes = channels_last ? 0 : kPlanes;
+    const int64_t width = width_of(problem, channels_last), planes = channels_last ? 0 : kPlanes;
     const std::string switches = fmt::format(
         "typedef {} T;\n#define CHANNELS_LAST {:d}\n#define LINEAR {:d}\n#define DEEP {:d}\n#define WIDTH {}\n#define "
         "PLANES {}\n"
@@ -157,7 +161,7 @@ struct ResizeFamily {
         type_name(node.output()->type.dtype), channels_last, node.attrs.text("mode") == "linear",
         node.output()->type.shape.rank() > 4, width, planes, nearest_text(node.attrs.text("nearest_mode")));
     return {{.mode = *mode_of(node), .scales = scales_of(node), .width = width, .planes = planes},
-            switches + declare<ResizeParameters>() + kernels::resize};
+            switches + declare<ResizeParameters>() + kernels::division + kernels::resize};
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
@@ -176,6 +180,7 @@ struct ResizeFamily {
     const int64_t items =
         code.planes == 0 ? threads : threads / std::max<int64_t>(planes, 1) * blocks_of(planes, code.planes);
     parameters.resize.channels = static_cast<int32_t>(code.planes == 0 ? in[1] : planes);
+    parameters.resize.across = Divisor((code.planes == 0 ? in[1] : out.back()) / code.width);
     parameters.resize.items = static_cast<int32_t>(items);
     const int64_t blocks = blocks_of(std::max<int64_t>(items, 1), 128);
     return single(context, launch_of(*context.module, parameters, {{blocks}, 128}));

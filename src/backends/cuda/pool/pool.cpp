@@ -4,6 +4,7 @@
 #include <array>
 
 #include "backends/cuda/family.h"
+#include "backends/cuda/support/divisor.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
@@ -15,12 +16,14 @@ namespace {
 /// Depth, height and width.
 struct Window {
   static constexpr std::string_view kName = "Window";
-  int32_t input[3] = {1, 1, 1}, result[3] = {1, 1, 1}, before[3] = {}, after[3] = {};
+  int32_t input[3] = {1, 1, 1}, before[3] = {}, after[3] = {};
+  Divisor result[3], groups;  // of channels that a thread takes at once
   static void fields(auto& self, auto& visit) {
     visit("input", self.input);
-    visit("result", self.result);
     visit("before", self.before);
     visit("after", self.after);
+    visit("result", self.result);
+    visit("groups", self.groups);
   }
 };
 
@@ -58,7 +61,7 @@ Window window_of(const WindowAttrs& attrs, const Dims& in, const Dims& out) {
     const size_t axis = 3 - spatial + i;
     const auto [before, after] = attrs.padding(in[2 + i], i);
     window.input[axis] = static_cast<int32_t>(in[2 + i]);
-    window.result[axis] = static_cast<int32_t>(out[2 + i]);
+    window.result[axis] = Divisor(out[2 + i]);
     window.before[axis] = static_cast<int32_t>(before);
     window.after[axis] = static_cast<int32_t>(after);
   }
@@ -109,7 +112,7 @@ struct PoolFamily {
     const std::string switches =
         fmt::format("typedef {} T;\n#define MAXIMUM {}\n#define CHANNELS_LAST {}\n#define V {}\n", type_name(dtype),
                     node->is(ops::max_pool), channels_last, code.width);
-    return {code, switches + window_text(code.window) + declare<PoolParameters>() + kernels::pool};
+    return {code, switches + window_text(code.window) + declare<PoolParameters>() + kernels::division + kernels::pool};
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
@@ -124,9 +127,11 @@ struct PoolFamily {
         code.width == 1 && out[0] * out[1] % kPlanes == 0 && elements(out) >= context.processors * 1024 * kPlanes;
     const int64_t results = elements(out) / (columns ? code.width : planes ? kPlanes : 1);
     HONE_CHECK(results > 0 && results < int64_t{1} << 31, "a pool in the plan has {} results", results);
+    Window window = window_of(code.window, in, out);
+    window.groups = Divisor(in[1] / (columns ? code.width : 1));
     const PoolParameters parameters{.x = input(0),
                                     .y = output(0),
-                                    .window = window_of(code.window, in, out),
+                                    .window = window,
                                     .channels = static_cast<int32_t>(in[1]),
                                     .count_pad = code.count_padding,
                                     .results = static_cast<int32_t>(results)};

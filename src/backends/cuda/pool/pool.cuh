@@ -2,7 +2,8 @@
 //
 // Max and average pooling over up to three spatial axes: a thread has a pixel, neighbouring threads neighbouring bytes. Channels-last
 // images whose channels come in whole vectors take V of them a thread, others four planes where there are many. Before this stand T,
-// V, MAXIMUM, CHANNELS_LAST, the window (DEPTH, HEIGHT and WIDTH, and of each its _STRIDE and _DILATION) and the parameters.
+// V, MAXIMUM, CHANNELS_LAST, the window (DEPTH, HEIGHT and WIDTH, and of each its _STRIDE and _DILATION), the
+// parameters and support/division.cuh.
 
 // What is compared and added up: floats, of codes integers.
 template <typename E> static inline float widened(E element) { return as_float(element); }
@@ -38,17 +39,14 @@ template <int W, int PLANES> static inline void pool_vectors(const T* x, T* y, c
   await_operands();
   const int item = blockIdx.x * blockDim.x + threadIdx.x;
   if (item >= results) return;
-  int rest = item, channel = 0, at[3];
-  if (CHANNELS_LAST) channel = rest % (channels / W) * W, rest /= channels / W;
+  unsigned rest = item;
+  const int channel = CHANNELS_LAST ? split_off(rest, window.groups) * W : 0;
+  int at[3];
 #pragma unroll
-  for (int axis = 2; axis >= 0; --axis) {
-    if (axis == 0 && window.result[0] == 1) at[0] = 0;
-    else at[axis] = rest % window.result[axis], rest /= window.result[axis];
-  }
+  for (int axis = 2; axis >= 0; --axis) at[axis] = split_off(rest, window.result[axis]);
   const i64 plane = (i64)window.input[0] * window.input[1] * window.input[2];
-  const i64 pixels = (i64)window.result[0] * window.result[1] * window.result[2];
-  const int pixel = CHANNELS_LAST ? channels : 1;
-  const T* from = CHANNELS_LAST ? x + rest * plane * channels + channel : x + (i64)rest * PLANES * plane;
+  const i64 pixels = (i64)window.result[0].size * window.result[1].size * window.result[2].size;
+  const T* const from = CHANNELS_LAST ? x + rest * plane * channels + channel : x + (i64)rest * PLANES * plane;
   const Steps deep(window, 0, at[0], DEPTH, DEPTH_STRIDE, DEPTH_DILATION);
   const Steps down(window, 1, at[1], HEIGHT, HEIGHT_STRIDE, HEIGHT_DILATION);
   const Steps wide(window, 2, at[2], WIDTH, WIDTH_STRIDE, WIDTH_DILATION);
@@ -63,13 +61,16 @@ template <int W, int PLANES> static inline void pool_vectors(const T* x, T* y, c
 #pragma unroll UNROLLED(HEIGHT)
     for (int h = 0; h < HEIGHT; ++h) {
       if (!deep.has(d) || !down.has(h)) continue;
-      const i64 row = ((i64)(deep.place + d * DEPTH_DILATION) * window.input[1] + down.place + h * HEIGHT_DILATION) * window.input[2] + wide.place;
+      const i64 first = ((i64)(deep.place + d * DEPTH_DILATION) * window.input[1] + down.place + h * HEIGHT_DILATION) * window.input[2] + wide.place;
+      const T* lines[PLANES];
+#pragma unroll
+      for (int p = 0; p < PLANES; ++p) lines[p] = from + p * plane + first * (CHANNELS_LAST ? channels : 1);
 #pragma unroll UNROLLED(WIDTH)
       for (int w = 0; w < WIDTH; ++w) {
         if (!wide.has(w)) continue;
 #pragma unroll
         for (int p = 0; p < PLANES; ++p) {
-          const Part part = *reinterpret_cast<const Part*>(from + p * plane + (row + w * WIDTH_DILATION) * pixel);
+          const Part part = *reinterpret_cast<const Part*>(lines[p] + w * WIDTH_DILATION * (CHANNELS_LAST ? (i64)channels : 1));
 #pragma unroll
           for (int i = 0; i < W; ++i) total[p][i] = MAXIMUM ? larger(total[p][i], widened(part.at[i])) : total[p][i] + widened(part.at[i]);
         }
@@ -89,7 +90,7 @@ template <int W, int PLANES> static inline void pool_vectors(const T* x, T* y, c
       result.at[i] = convert<T>(total[p][i] * share);
 #endif
     if (CHANNELS_LAST) reinterpret_cast<Part*>(y)[item] = result;
-    else reinterpret_cast<Part*>(y + ((i64)rest * PLANES + p) * pixels)[item - rest * pixels] = result;
+    else reinterpret_cast<Part*>(y + ((i64)rest * PLANES + p) * pixels)[item - (i64)rest * pixels] = result;
   }
 }
 
