@@ -42,6 +42,7 @@ struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
 inline float2 make_float2(float x, float y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 static uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emulated {
