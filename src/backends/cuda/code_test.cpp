@@ -12,6 +12,7 @@
 #include <set>
 
 #include "backends/cuda/run/sources.h"
+#include "backends/cuda/support/divisor.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/parameters.h"
 #include "backends/cuda/support/place.h"
@@ -351,6 +352,28 @@ TEST(CudaDevice, TellsProfilersThatWaitWhenToRecord) {
   EXPECT_EQ(*ended, before);
   device.profile(false);
   EXPECT_EQ(*ended, before + 1);
+}
+
+#include "backends/cuda/support/division.cuh"
+
+TEST(Divisor, GivesExactQuotients) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<int64_t> any(1, std::numeric_limits<int32_t>::max());
+  std::vector<int64_t> sizes{1, 2, 3, 7, 641, int64_t{1} << 30, (int64_t{1} << 30) + 1, any.max()};
+  for (int i = 0; i < 1000; ++i) sizes.push_back(any(random) >> any(random) % 31);
+  for (const int64_t size : sizes) {
+    const Divisor by(std::max<int64_t>(size, 1));
+    std::vector<int64_t> numbers{0, 1, by.size - 1, by.size, any.max(), any.max() / by.size * by.size - 1};
+    for (int i = 0; i < 20; ++i) numbers.push_back(any(random));
+    for (const int64_t number : numbers) {
+      auto rest = static_cast<unsigned>(number);
+      EXPECT_EQ(split_off(rest, by), number % by.size) << number << " by " << by.size;
+      EXPECT_EQ(rest, number / by.size) << number << " by " << by.size;
+    }
+  }
+  EXPECT_THROW(Divisor(int64_t{1} << 31), Error);
 }
 
 TEST(CudaDevice, SaysWhyThereIsNone) {

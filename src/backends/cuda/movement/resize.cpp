@@ -155,9 +155,8 @@ struct ResizeFamily {
     const bool channels_last = tactic.out[0] == Layout::channels_last;
     const int64_t width = width_of(problem, channels_last), planes = channels_last ? 0 : kPlanes;
     const std::string switches = fmt::format(
-        "typedef {} T;\n#define CHANNELS_LAST {:d}\n#define LINEAR {:d}\n#define DEEP {:d}\n#define WIDTH {}\n#define "
-        "PLANES {}\n"
-        "#define NEAREST(x) {}\n",
+        "typedef {} T;\n#define CHANNELS_LAST {:d}\n#define LINEAR {:d}\n#define DEEP {:d}\n"
+        "#define WIDTH {}\n#define PLANES {}\n#define NEAREST(x) {}\n",
         type_name(node.output()->type.dtype), channels_last, node.attrs.text("mode") == "linear",
         node.output()->type.shape.rank() > 4, width, planes, nearest_text(node.attrs.text("nearest_mode")));
     return {{.mode = *mode_of(node), .scales = scales_of(node), .width = width, .planes = planes},
