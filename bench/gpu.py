@@ -61,6 +61,14 @@ def median_ms(log):
     return float(re.search(r"GPU Compute Time: .*?median = ([\d.]+) ms", log)[1])
 
 
+def tell(rows, row, path):
+    """Adds a row to those that `path` has, where there is one, and prints it: what there is should outlast the next one's failure."""
+    rows.append(row)
+    print(json.dumps(row), flush=True)
+    if path:
+        path.write_text(json.dumps(rows, indent=1) + "\n")
+
+
 def slowest_layers(folder, count):
     """The layers that take most of the time, as [name, ms, share in percent]."""
     entries = [entry for entry in json.loads((folder / "profile.json").read_text()) if "name" in entry]

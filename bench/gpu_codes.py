@@ -10,7 +10,6 @@ turn the layers' times are written beside the logs, where --logs says so.
 """
 
 import argparse
-import json
 import pathlib
 import statistics
 import subprocess
@@ -80,10 +79,7 @@ def main():
     rows = []
     for spec in options.models:
         with tempfile.TemporaryDirectory() as folder:
-            rows.append(compare(spec, options, pathlib.Path(folder)))
-        print(json.dumps(rows[-1]), flush=True)
-        if options.json:
-            options.json.write_text(json.dumps(rows, indent=1) + "\n")
+            gpu.tell(rows, compare(spec, options, pathlib.Path(folder)), options.json)
     return 0
 
 

@@ -158,10 +158,7 @@ def main():
                     rows += [Row(name, kind, layout, megabytes, pathlib.Path(folder) / name.replace("/", "by") / f"{kind}.{layout}.{megabytes}") for megabytes in options.megabytes]
         list(pool.map(lambda row: row.build(options), rows))
         for row in rows:
-            told.append(row.measure(options))
-            print(json.dumps(told[-1]), flush=True)
-            if options.json:
-                options.json.write_text(json.dumps(told, indent=1) + "\n")
+            gpu.tell(told, row.measure(options), options.json)
     return 0
 
 

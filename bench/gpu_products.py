@@ -9,7 +9,6 @@ fastest tactic of each source, ms, results in fp16. PyTorch multiplies matrices 
 """
 
 import argparse
-import json
 import pathlib
 import re
 import sys
@@ -106,10 +105,7 @@ def main():
                 row[family] = ms
                 row[f"tflops_{family}"] = round(2e-9 * size**3 / ms)
                 row[f"tactic_{family}"] = parameters
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-            if options.json:
-                options.json.write_text(json.dumps(rows, indent=1) + "\n")
+            gpu.tell(rows, row, options.json)
     return 0
 
 

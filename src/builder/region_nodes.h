@@ -55,8 +55,8 @@ inline bool works_on_rows(const Node& node) {
   if (node.outputs.size() != 1) return false;
   if (node.is(ops::layer_normalization) || node.is(ops::rms_normalization)) return true;
   if (!node.is(ops::softmax)) return false;
-  const int64_t axis = node.attrs.integer("axis");
-  return axis == -1 || axis + 1 == static_cast<int64_t>(node.input(0)->type.shape.rank());
+  const size_t rank = node.input(0)->type.shape.rank();
+  return normalize_axis(node.attrs.integer("axis"), rank) + 1 == rank;
 }
 
 /// Matmuls that one launch may make: weights of the same sizes, in few bits of the same blocks.

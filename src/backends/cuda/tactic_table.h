@@ -35,6 +35,8 @@ struct LoadContext {
   int processors = 1;  // of the GPU
   /// An operand that has to be given; throws Error where the plan has none at this place.
   const Dims& dims_of(const Place& place) const;
+  /// Whether every processor has enough of so many threads to hide what each waits for.
+  bool fills(int64_t threads) const { return threads >= int64_t{1024} * processors; }
 };
 
 struct CudaTactic {

@@ -186,9 +186,7 @@ constexpr unsigned kThreads = 256;
 constexpr int64_t kMostEach = 4;  // elements of a thread
 
 /// Several where that leaves every processor enough threads.
-int64_t each_of(const LoadContext& context, int64_t count) {
-  return count >= context.processors * 1024 * kMostEach ? kMostEach : 1;
-}
+int64_t each_of(const LoadContext& context, int64_t count) { return context.fills(count / kMostEach) ? kMostEach : 1; }
 
 GridLaunch launch_one(const LoadContext& context, const Part& part) {
   const Module& module = *context.module;

@@ -206,11 +206,10 @@ struct NormalizationFamily {
     const Node* node = rounded.node;
     const RowForm form = row_form(problem);
     Built<Code> built;
-    const Node* last = rounded.rounding != nullptr ? rounded.rounding : node;
     built.code.x = input_index(problem.region, (sum != nullptr ? sum : node)->input(0));
     if (sum != nullptr) built.code.added = input_index(problem.region, sum->input(1));
     if (sum != nullptr) built.code.sum = result_of(problem, sum->output());
-    built.code.y = result_of(problem, last->output());
+    built.code.y = result_of(problem, rounded.last()->output());
     built.code.scale = place_of(problem, node->input(1), built.constants);
     built.code.bias = place_of(problem, node->input(2), built.constants);
     built.code.epsilon = node->attrs.real("epsilon");

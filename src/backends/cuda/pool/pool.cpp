@@ -109,9 +109,9 @@ struct PoolFamily {
     const Code code{.window = WindowAttrs(node->attrs, node->input(0)->type.shape.rank() - 2, {}),
                     .count_padding = node->attrs.integer_or("count_include_pad", 0) != 0,
                     .width = channels_last ? vector_width(dtype) : 1};
-    const std::string switches =
-        fmt::format("typedef {} T;\n#define MAXIMUM {}\n#define CHANNELS_LAST {}\n#define V {}\n", type_name(dtype),
-                    node->is(ops::max_pool), channels_last, code.width);
+    const std::string switches = fmt::format(
+        "typedef {} T;\n#define MAXIMUM {}\n#define CHANNELS_LAST {}\n#define V {}\n#define MOST_PLANES {}\n",
+        type_name(dtype), node->is(ops::max_pool), channels_last, code.width, kPlanes);
     return {code, switches + window_text(code.window) + declare<PoolParameters>() + kernels::division + kernels::pool};
   }
 
@@ -123,8 +123,7 @@ struct PoolFamily {
                "a pool in the plan turns {} into {}", join_dims(in), join_dims(out));
     code.window.check(in.size() - 2);
     const bool columns = code.width > 1 && in[1] % code.width == 0;
-    const bool planes =
-        code.width == 1 && out[0] * out[1] % kPlanes == 0 && elements(out) >= context.processors * 1024 * kPlanes;
+    const bool planes = code.width == 1 && out[0] * out[1] % kPlanes == 0 && context.fills(elements(out) / kPlanes);
     const int64_t results = elements(out) / (columns ? code.width : planes ? kPlanes : 1);
     HONE_CHECK(results > 0 && results < int64_t{1} << 31, "a pool in the plan has {} results", results);
     Window window = window_of(code.window, in, out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Max and average pooling over up to three spatial axes: a thread has a pixel, neighbouring threads neighbouring bytes. Channels-last
-// images whose channels come in whole vectors take V of them a thread, others four planes where there are many. Before this stand T,
+// images whose channels come in whole vectors take V of them a thread, others MOST_PLANES planes where there are many. Before this stand T,
 // V, MAXIMUM, CHANNELS_LAST, the window (DEPTH, HEIGHT and WIDTH, and of each its _STRIDE and _DILATION), the
 // parameters and support/division.cuh.
 
@@ -103,6 +103,6 @@ extern "C" __global__ void pool_columns(POOL_PARAMETERS) {
 }
 #else
 extern "C" __global__ void pool_planes(POOL_PARAMETERS) {
-  pool_vectors<1, 4>(x, y, window, channels, count_pad, results);
+  pool_vectors<1, MOST_PLANES>(x, y, window, channels, count_pad, results);
 }
 #endif

@@ -134,6 +134,7 @@ std::optional<Columns> columns_of(const std::vector<AxisRun>& axes, DType dtype)
 }
 
 constexpr unsigned kThreads = 256;  // that walk rows or columns
+constexpr int64_t kTogether = 8;    // blocks of a cluster
 
 /// Bytes of a block's shared memory: a sum for each thread and element.
 unsigned bytes_of_sums(int64_t elements, DType dtype) {
@@ -149,10 +150,10 @@ bool are_rows(const std::vector<AxisRun>& axes, DType dtype) {
 
 GridLaunch launch_rows(const LoadContext& context, int64_t rows, int64_t count, DType dtype, bool clusters) {
   const int64_t vectors = count / vector_width(dtype);
-  const bool together = clusters && rows < 2 * context.processors && vectors >= 8 * kThreads;
+  const bool together = clusters && rows < 2 * context.processors && vectors >= kTogether * kThreads;
   const RowsParameters parameters{.x = input(0), .y = output(0), .count = static_cast<int32_t>(count)};
   return launch_of(*context.module, parameters,
-                   {{rows, 1, together ? 8 : 1}, vectors <= 64 ? 32u : kThreads, bytes_of_sums(1, dtype)},
+                   {{rows, 1, together ? kTogether : 1}, vectors <= 64 ? 32u : kThreads, bytes_of_sums(1, dtype)},
                    together ? "_together" : "");
 }
 
@@ -161,20 +162,21 @@ GridLaunch launch_columns(const LoadContext& context, const Columns& columns, DT
   int64_t lanes = 1;
   while (lanes < 32 && lanes < vectors) lanes *= 2;
   // Of long walks few lanes, so that more processors have some: memory gives 32 bytes at once.
-  const bool shares = clusters && columns.count >= 8 * kThreads;
-  while (shares && lanes > 2 && 8 * blocks_of(vectors, lanes) * columns.outer < context.processors) lanes /= 2;
+  const bool shares = clusters && columns.count >= kTogether * kThreads;
+  while (shares && lanes > 2 && kTogether * blocks_of(vectors, lanes) * columns.outer < context.processors) lanes /= 2;
   const int64_t across = blocks_of(vectors, lanes);
   // Sharing pays where blocks are few and walks long: it ends with two meetings of a microsecond.
   const bool together =
-      clusters && across * columns.outer < context.processors && columns.count >= 8 * (kThreads / lanes);
+      clusters && across * columns.outer < context.processors && columns.count >= kTogether * (kThreads / lanes);
   const ColumnsParameters parameters{.x = input(0),
                                      .y = output(0),
                                      .count = static_cast<int32_t>(columns.count),
                                      .inner = static_cast<int32_t>(columns.inner),
                                      .lanes = static_cast<int32_t>(lanes)};
-  return launch_of(*context.module, parameters,
-                   {{across, columns.outer, together ? 8 : 1}, kThreads, bytes_of_sums(vector_width(dtype), dtype)},
-                   together ? "_together" : "");
+  return launch_of(
+      *context.module, parameters,
+      {{across, columns.outer, together ? kTogether : 1}, kThreads, bytes_of_sums(vector_width(dtype), dtype)},
+      together ? "_together" : "");
 }
 
 struct ReduceFamily {

@@ -26,18 +26,24 @@ extern "C" __global__ void reduce_by_thread(REDUCE_BY_PARAMETERS) {
   y[result] = convert<T>(LAST(total, count));
 }
 
+// Of a block of whole warps, for its first thread; `scratch` has a place for each warp.
+static inline Sum block_total(Sum total, Sum* scratch) {
+  for (int step = 16; step > 0; step /= 2) total = JOIN(total, __shfl_xor_sync(0xffffffffu, total, step));
+  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = total;
+  __syncthreads();
+  if (threadIdx.x == 0)
+    for (int i = 1; i < blockDim.x / 32; ++i) total = JOIN(total, scratch[i]);
+  return total;
+}
+
 extern "C" __global__ void reduce_by_block(REDUCE_BY_PARAMETERS) {
   await_operands();
   __shared__ Sum scratch[32];
   const T* from = x + offset_of(kept, blockIdx.x);
   Sum total = FIRST;
   for (int i = threadIdx.x; i < count; i += blockDim.x) total = JOIN(total, EACH(NUMBER(from[offset_of(reduced, i)])));
-  for (int step = 16; step > 0; step /= 2) total = JOIN(total, __shfl_xor_sync(0xffffffffu, total, step));
-  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = total;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (int i = 1; i < blockDim.x / 32; ++i) total = JOIN(total, scratch[i]);
-  y[blockIdx.x] = convert<T>(LAST(total, count));
+  total = block_total(total, scratch);
+  if (threadIdx.x == 0) y[blockIdx.x] = convert<T>(LAST(total, count));
 }
 
 // x lies as [row][count]. Block z of a cluster takes every so manieth vector of its row and finishes nothing unless z is 0.
@@ -59,15 +65,10 @@ template <int SPLITS> static inline void reduce_row(const T* x, T* y, int count)
   Sum total = own[0];
 #pragma unroll
   for (int i = 1; i < V; ++i) total = JOIN(total, own[i]);
-  for (int step = 16; step > 0; step /= 2) total = JOIN(total, __shfl_xor_sync(0xffffffffu, total, step));
-  if (threadIdx.x % 32 == 0) totals[threadIdx.x / 32] = total;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    for (int i = 1; i < blockDim.x / 32; ++i) total = JOIN(total, totals[i]);
-    totals[0] = total;
-  }
+  total = block_total(total, totals);
 #if CLUSTER
   if (SPLITS > 1) {
+    if (threadIdx.x == 0) totals[0] = total;
     meet_cluster();
     if (blockIdx.z == 0 && threadIdx.x == 0)
       for (int rank = 1; rank < SPLITS; ++rank) {

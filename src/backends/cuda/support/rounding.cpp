@@ -47,7 +47,7 @@ std::string encoding_call(std::string_view sum, const Rounding& to, float zero, 
 }
 
 std::string rounding_text(const RoundedNode& rounded) {
-  const Node* last = rounded.rounding != nullptr ? rounded.rounding : rounded.node;
+  const Node* last = rounded.last();
   const std::string result = fmt::format("typedef {} Result;\n", type_name(last->output()->type.dtype));
   if (rounded.rounding == nullptr) return result + "#define ROUND(x) (x)\n";
   const Rounding to = rounding_of(*last);

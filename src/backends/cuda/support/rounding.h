@@ -15,6 +15,7 @@ namespace hone::cuda {
 struct RoundedNode {
   const Node* node = nullptr;
   const Node* rounding = nullptr;
+  const Node* last() const { return rounding != nullptr ? rounding : node; }  // whose result the region's is
 };
 RoundedNode read_rounded(const Problem& problem);
 
