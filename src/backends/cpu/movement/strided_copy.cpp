@@ -19,7 +19,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kItemElements = 2048;  // enough to hide the cost of starting an item, few enough to share evenly
+/// Elements of an item: enough to hide the cost of starting one, few enough that a small copy has a share for every worker, too.
+int64_t item_elements(int64_t elements) { return std::clamp<int64_t>(elements / 16, 256, 2048); }
 
 struct Axis {
   int64_t size, from, to;
@@ -58,7 +59,7 @@ void copy_chunks(const std::byte* from, std::byte* to, int64_t bytes, int64_t m,
 
 template <typename T>
 void copy_rows(const T* from, T* to, int64_t n, int64_t m, int64_t m_from, int64_t m_to) {
-  constexpr int64_t kSize = sizeof(T), kLongRow = 1024;
+  constexpr int64_t kSize = sizeof(T), kLongRow = 192;
   using Chunk16 = std::array<uint64_t, 2>;
   const int64_t bytes = n * kSize;
   const auto by_chunks = [&]<typename Chunk>(Chunk) {
@@ -76,19 +77,15 @@ void copy_rows(const T* from, T* to, int64_t n, int64_t m, int64_t m_from, int64
   }
 }
 
-/// By chunks of a line, of which the last overlaps the one before; left alone, the compiler stores element by element.
+/// Long rows from what is written already, a kilobyte at a time: memcpy has the machine's widest stores, the compiler has not.
 template <typename T>
 void repeat_elements(const T* from, T* to, int64_t n, int64_t m, int64_t m_from, int64_t m_to) {
-  constexpr int64_t kChunk = 64 / sizeof(T);
-  std::array<T, kChunk> chunk;
+  constexpr int64_t kBlock = 1024 / sizeof(T);
   for (int64_t i = 0; i < m; ++i, from += m_from, to += m_to) {
-    if (n < kChunk) {
-      for (int64_t j = 0; j < n; ++j) to[j] = *from;
-      continue;
-    }
-    chunk.fill(*from);
-    for (int64_t j = 0; j < n - kChunk; j += kChunk) std::memcpy(to + j, &chunk, sizeof chunk);
-    std::memcpy(to + n - kChunk, &chunk, sizeof chunk);
+    const int64_t first = std::min(n, kBlock);
+    std::fill_n(to, first, *from);
+    for (int64_t at = first; at < n; at += kBlock)
+      std::memcpy(to + at, to, static_cast<size_t>(std::min(kBlock, n - at)) * sizeof(T));
   }
 }
 
@@ -203,7 +200,8 @@ CopyLoops::CopyLoops(const StridedCopy& copy, size_t element)
     axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(second));
   }
   const bool by_rows = kind_ == Kind::rows || kind_ == Kind::repeat;
-  if (by_rows && n_ >= kItemElements) {  // a row alone is work enough
+  const int64_t item = item_elements(elements_);
+  if (by_rows && n_ >= item) {  // a row alone is work enough
     axes.push_back({m_, m_from_, m_to_});
     m_ = 1;
   }
@@ -214,7 +212,7 @@ CopyLoops::CopyLoops(const StridedCopy& copy, size_t element)
   split_n_ = by_rows ? m_ == 1 : m_ < n_;
   const int64_t whole = split_n_ ? n_ : m_, other = split_n_ ? m_ : n_;
   const int64_t least = kind_ == Kind::transpose ? std::min(square_of(element), whole) : 1;
-  part_ = std::clamp<int64_t>(kItemElements / other, least, whole);
+  part_ = std::clamp<int64_t>(item / other, least, whole);
   if (part_ > 16) part_ = part_ / 16 * 16;
   parts_ = (whole + part_ - 1) / part_;
 }
