@@ -131,28 +131,39 @@ class Reduce final : public CpuKernel {
   void run(int, int worker, int workers, const Bindings& bindings) const override {
     const std::byte* x = static_cast<const std::byte*>(bindings.inputs[0]);
     std::byte* y = static_cast<std::byte*>(bindings.outputs[0]);
-    float sums[kStrip];
     const Share share = share_of(static_cast<int64_t>(kept_.size()) * strips_, worker, workers);
-    for (int64_t item = share.begin; item < share.end; ++item) {
-      const int64_t kept = item / strips_, column = item % strips_ * kStrip;
-      const int64_t results = columns_ ? std::min(kStrip, length_ - column) : 1;
-      std::byte* to = y + (columns_ ? kept * length_ + column : kept) * result_size_;
-      float* result = narrow_ == nullptr ? reinterpret_cast<float*>(to) : sums;
-      kernel_({x + (kept_[static_cast<size_t>(kept)] + column) * size_, reduced_.data(),
-               static_cast<int64_t>(reduced_.size()), columns_ ? results : length_, result});
-      finish(result, results);
-      if (narrow_ != nullptr) narrow_(sums, to, results);
+    if (columns_) {
+      for (int64_t item = share.begin; item < share.end; ++item) {
+        const int64_t row = item / strips_, column = item % strips_ * kStrip;
+        reduce(x + (kept_[static_cast<size_t>(row)] + column) * size_, nullptr, std::min(kStrip, length_ - column), y,
+               row * length_ + column);
+      }
+    } else {
+      for (int64_t first = share.begin; first < share.end; first += kStrip)
+        reduce(x, kept_.data() + first, std::min(kStrip, share.end - first), y, first);
     }
   }
 
  private:
+  /// `results` from element `first` of y on: of columns at x, or of what starts at `starts` behind it.
+  void reduce(const std::byte* x, const int64_t* starts, int64_t results, std::byte* y, int64_t first) const {
+    float sums[kStrip];
+    std::byte* to = y + first * result_size_;
+    float* result = narrow_ == nullptr ? reinterpret_cast<float*>(to) : sums;
+    kernel_({x, reduced_.data(), static_cast<int64_t>(reduced_.size()), columns_ ? results : length_, result, starts,
+             results});
+    finish(result, results);
+    if (narrow_ != nullptr) narrow_(sums, to, results);
+  }
+
   void finish(float* y, int64_t count) const {
-    for (int64_t i = 0; i < count; ++i) switch (finish_) {
-        case Finish::none: return;
-        case Finish::mean: y[i] = (y[i] / divisor_ - zero_) * scale_; break;
-        case Finish::root: y[i] = std::sqrt(y[i]); break;
-        case Finish::logarithm: y[i] = std::log(y[i]); break;
-      }
+    const auto each = [&](auto function) { std::transform(y, y + count, y, function); };
+    switch (finish_) {
+      case Finish::none: return;
+      case Finish::mean: return each([this](float sum) { return (sum / divisor_ - zero_) * scale_; });
+      case Finish::root: return each([](float sum) { return std::sqrt(sum); });
+      case Finish::logarithm: return each([](float sum) { return std::log(sum); });
+    }
   }
 
   Finish finish_;

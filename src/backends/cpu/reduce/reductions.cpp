@@ -8,7 +8,9 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include "backends/cpu/support/lanes-inl.h"
 #include "backends/cpu/support/targets.h"
@@ -113,36 +115,42 @@ void ReduceColumns(const ReduceArgs& args) {
                        [](V v) { return v; });
 }
 
+template <Reduction kKind>
+HWY_INLINE float reduce_lanes(V v) {
+  const D d;
+  if constexpr (kKind == Reduction::max) return hn::GetLane(hn::MaxOfLanes(d, v));
+  else if constexpr (kKind == Reduction::min) return hn::GetLane(hn::MinOfLanes(d, v));
+  else if constexpr (kKind != Reduction::prod) return hn::GetLane(hn::SumOfLanes(d, v));
+  HWY_ALIGN float lane[kMaxLanes];
+  hn::Store(v, d, lane);
+  return std::accumulate(lane, lane + hn::Lanes(d), 1.0f, std::multiplies<>());
+}
+
+template <Reduction kKind>
+HWY_INLINE V join(V a, V b) {
+  if constexpr (kKind == Reduction::sum_abs || kKind == Reduction::sum_square) return hn::Add(a, b);
+  else return combine<kKind>(a, b);
+}
+
 template <typename T, Reduction kKind>
 void ReduceRows(const ReduceArgs& args) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  V a = hn::Set(d, kNeutral<kKind>), b = a;
-  for (int64_t k = 0; k < args.stretches; ++k) {
-    const T* x = static_cast<const T*>(args.x) + args.offsets[k];
-    int64_t i = 0;
-    for (; i + 2 * lanes <= args.length; i += 2 * lanes) {
-      a = combine<kKind>(a, load(d, x + i));
-      b = combine<kKind>(b, load(d, x + i + lanes));
+  for (int64_t result = 0; result < args.results; ++result) {
+    V a = hn::Set(d, kNeutral<kKind>), b = a;
+    for (int64_t k = 0; k < args.stretches; ++k) {
+      const T* x = static_cast<const T*>(args.x) + args.starts[result] + args.offsets[k];
+      int64_t i = 0;
+      for (; i + 2 * lanes <= args.length; i += 2 * lanes) {
+        a = combine<kKind>(a, load(d, x + i));
+        b = combine<kKind>(b, load(d, x + i + lanes));
+      }
+      for (; i + lanes <= args.length; i += lanes) a = combine<kKind>(a, load(d, x + i));
+      if (i < args.length)
+        b = combine<kKind>(b, load_some(d, x + i, static_cast<size_t>(args.length - i), kNeutral<kKind>));
     }
-    for (; i + lanes <= args.length; i += lanes) a = combine<kKind>(a, load(d, x + i));
-    if (i < args.length)
-      b = combine<kKind>(b, load_some(d, x + i, static_cast<size_t>(args.length - i), kNeutral<kKind>));
+    args.y[result] = reduce_lanes<kKind>(join<kKind>(a, b));
   }
-  float result = 0;
-  if constexpr (kKind == Reduction::max) {
-    result = hn::GetLane(hn::MaxOfLanes(d, hn::Max(a, b)));
-  } else if constexpr (kKind == Reduction::min) {
-    result = hn::GetLane(hn::MinOfLanes(d, hn::Min(a, b)));
-  } else if constexpr (kKind == Reduction::prod) {
-    HWY_ALIGN float lane[kMaxLanes];
-    hn::Store(hn::Mul(a, b), d, lane);
-    result = lane[0];
-    for (int64_t i = 1; i < lanes; ++i) result *= lane[i];
-  } else {
-    result = hn::GetLane(hn::SumOfLanes(d, hn::Add(a, b)));
-  }
-  *args.y = result;
 }
 
 PoolPixel Pool(bool maximum, DType dtype) {

@@ -30,13 +30,15 @@ constexpr std::array<std::string_view, kReductions> field_names(Reduction) {
   return {"sum", "max", "min", "prod", "sum_abs", "sum_square"};
 }
 
-/// Accumulates `stretches` of `length` elements each into one float, or (columns) rows of `length` elements at `offsets` into
-/// one row of floats.
+/// Accumulates `stretches` of `length` elements each into one float, for every one of `results`, or (columns) rows of `length` elements
+/// at `offsets` into one row of floats.
 struct ReduceArgs {
   const void* x;
   const int64_t* offsets;  // in elements, one per contiguous stretch
   int64_t stretches, length;
   float* y;
+  const int64_t* starts = nullptr;  // of the results, in elements; of rows alone
+  int64_t results = 1;
 };
 using ReduceStretches = void (*)(const ReduceArgs&);
 
