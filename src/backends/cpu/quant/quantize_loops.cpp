@@ -57,25 +57,31 @@ class Quotient {
   bool divides_;
 };
 
+/// Steps become codes by an addition that leaves a float no digits behind the point: the lowest byte of the sum is the step's. What is
+/// not a number becomes code 0.
 template <typename T>
 void Quantize(const float* x, T* y, int64_t count, float scale, float zero) {
   const D d;
-  const hn::Rebind<T, D> bytes;
+  const hn::RebindToUnsigned<D> bits;
+  const hn::Rebind<uint8_t, D> bytes;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const Quotient quotient(scale);
-  const V shift = hn::Set(d, zero), low = hn::Set(d, static_cast<float>(std::numeric_limits<T>::min())),
-          high = hn::Set(d, static_cast<float>(std::numeric_limits<T>::max()));
+  const V low = hn::Set(d, static_cast<float>(std::numeric_limits<T>::min()) - zero),
+          high = hn::Set(d, static_cast<float>(std::numeric_limits<T>::max()) - zero), whole = hn::Set(d, 0x1.8p23F);
+  const auto shift = hn::Set(bits, static_cast<uint32_t>(static_cast<int32_t>(zero)));
   const auto quantized = [&](V v) {
-    const V rounded = hn::Add(hn::Round(quotient(v)), shift);
-    const V number = hn::IfThenElseZero(hn::Eq(rounded, rounded), rounded);
-    return hn::DemoteTo(bytes, hn::NearestInt(hn::Min(hn::Max(number, low), high)));
+    const V steps = quotient(v);
+    const auto sum = hn::BitCast(bits, hn::Add(hn::Min(hn::Max(steps, low), high), whole));
+    const auto code = hn::IfThenElseZero(hn::RebindMask(bits, hn::Eq(steps, steps)), hn::Add(sum, shift));
+    return hn::TruncateTo(bytes, code);
   };
+  uint8_t* to = reinterpret_cast<uint8_t*>(y);
   int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(quantized(load(d, x + i)), bytes, y + i);
+  for (; i + lanes <= count; i += lanes) hn::StoreU(quantized(load(d, x + i)), bytes, to + i);
   if (i == count) return;
-  HWY_ALIGN T last[kMaxLanes];
+  HWY_ALIGN uint8_t last[kMaxLanes];
   hn::StoreU(quantized(load_some(d, x + i, static_cast<size_t>(count - i), 0)), bytes, last);
-  std::copy(last, last + (count - i), y + i);
+  std::copy(last, last + (count - i), to + i);
 }
 
 template <typename T>
