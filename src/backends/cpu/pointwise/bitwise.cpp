@@ -3,6 +3,7 @@
 // BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot and BitShift over broadcast operands of any integer type.
 #include <algorithm>
 
+#include "backends/cpu/pointwise/bit_rows.h"
 #include "backends/cpu/support/node_code.h"
 #include "backends/cpu/support/number.h"
 #include "backends/cpu/support/row_walk.h"
@@ -61,7 +62,7 @@ int64_t parts_of(const RowWalk& walk) { return (walk.length() + kPart - 1) / kPa
 
 class Bitwise final : public ItemKernel {
  public:
-  Bitwise(const BitwiseCode& code, const BoundNode& node)
+  Bitwise(const BitwiseCode& code, const BoundNode& node, const CpuInfo& info)
       : ItemKernel(elements(node.result().type.dims) == 0 ? 0 : walk_of(node).rows() * parts_of(walk_of(node)),
                    elements(node.result().type.dims)),
         a_(node.operand(0)),
@@ -69,7 +70,8 @@ class Bitwise final : public ItemKernel {
         y_(node.result()),
         walk_(walk_of(node)),
         parts_(parts_of(walk_)),
-        kind_(code.kind) {
+        kind_(code.kind),
+        rows_(bit_rows(info.isa)) {
     node.require(!is_float(y_.type.dtype) && a_.type.dtype == y_.type.dtype && b_.type.dtype == y_.type.dtype);
   }
 
@@ -100,12 +102,25 @@ class Bitwise final : public ItemKernel {
       T* y = y_.as<T>(bindings) + offsets[0] + first * walk_.stride(0);
       const T *a = a_.as<T>(bindings) + offsets[1] + first * walk_.stride(1),
               *b = b_.as<T>(bindings) + offsets[2] + first * walk_.stride(2);
-      if (even)
-        for (int64_t j = 0; j < count; ++j) y[j] = combined<kind>(a[j], b[j]);
+      if (even) run_row<kind>(a, b, y, count);
       else
         for (int64_t j = 0; j < count; ++j)
           y[j * walk_.stride(0)] = combined<kind>(a[j * walk_.stride(1)], b[j * walk_.stride(2)]);
     }
+  }
+
+  template <Kind kind, typename T>
+  void run_row(const T* a, const T* b, T* y, int64_t count) const {
+    constexpr BitRow BitRows::*kRow = kind == Kind::both     ? &BitRows::both
+                                      : kind == Kind::either ? &BitRows::either
+                                      : kind == Kind::one    ? &BitRows::one
+                                      : kind == Kind::invert ? &BitRows::invert
+                                                             : nullptr;
+    if constexpr (kRow != nullptr)
+      (rows_.*kRow)(reinterpret_cast<const uint8_t*>(a), reinterpret_cast<const uint8_t*>(b),
+                    reinterpret_cast<uint8_t*>(y), count * static_cast<int64_t>(sizeof(T)));
+    else
+      for (int64_t j = 0; j < count; ++j) y[j] = combined<kind>(a[j], b[j]);
   }
 
   NodeOperand a_, b_;
@@ -113,6 +128,7 @@ class Bitwise final : public ItemKernel {
   RowWalk walk_;
   int64_t parts_;  // of a row
   Kind kind_;
+  BitRows rows_;
 };
 
 struct BitwiseFamily : NodeFamily<BitwiseCode> {
@@ -131,8 +147,9 @@ struct BitwiseFamily : NodeFamily<BitwiseCode> {
     built.code = {describe_node(problem, built.constants), *kind_of(node.op_name(), node.attrs)};
     return built;
   }
-  static std::shared_ptr<const CpuKernel> load(const BitwiseCode& code, const KernelShapes& shapes, const CpuInfo&) {
-    return std::make_shared<Bitwise>(code, BoundNode(code.node, shapes, kName));
+  static std::shared_ptr<const CpuKernel> load(const BitwiseCode& code, const KernelShapes& shapes,
+                                               const CpuInfo& info) {
+    return std::make_shared<Bitwise>(code, BoundNode(code.node, shapes, kName), info);
   }
 };
 
