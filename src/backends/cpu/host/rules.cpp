@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
 
@@ -100,7 +101,9 @@ void run_fill(const Node& node, HostOperands operands, const HostResults& result
   const Tensor value = node.attrs.has("value") ? node.attrs.tensor("value") : Tensor::scalar(0.0f);
   visit(value.dtype(), [&]<typename T>() {
     const std::span<T> out = results.write<T>(0, dims);
-    std::fill(out.begin(), out.end(), value.data<T>()[0]);
+    const T number = value.data<T>()[0], zero{};
+    if (std::memcmp(&number, &zero, sizeof(T)) != 0) std::ranges::fill(out, number);
+    else if (!out.empty()) std::memset(out.data(), 0, out.size_bytes());
   });
 }
 

@@ -4,6 +4,7 @@
 // steps; planes do not depend on each other.
 #include <algorithm>
 
+#include "backends/cpu/reduce/row_folds.h"
 #include "backends/cpu/support/node_code.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -33,7 +34,7 @@ struct Inside {
 
 class ColumnsToImage final : public ItemKernel {
  public:
-  ColumnsToImage(const ColumnsCode& code, const BoundNode& node)
+  ColumnsToImage(const ColumnsCode& code, const BoundNode& node, const CpuInfo& info)
       : ItemKernel(node.result().type.dims.at(0) * node.result().type.dims.at(1), elements(node.operand(0).type.dims)),
         window_(code.window),
         x_(node.operand(0)),
@@ -42,7 +43,8 @@ class ColumnsToImage final : public ItemKernel {
         width_(y_.type.dims.at(3)),
         rows_(positions(height_, 0)),
         columns_(positions(width_, 1)),
-        taps_(window_.kernel[0] * window_.kernel[1]) {
+        taps_(window_.kernel[0] * window_.kernel[1]),
+        add_row_(add_row(info.isa)) {
     const Dims& out = y_.type.dims;
     node.require(x_.type.dtype == DType::f32 && y_.type.dtype == DType::f32 && out.size() == 4 &&
                  x_.type.dims == Dims{out[0], out[1] * taps_, rows_ * columns_});
@@ -73,8 +75,7 @@ class ColumnsToImage final : public ItemKernel {
 
   void add(const float* x, int64_t count, float* y) const {
     const int64_t stride = window_.strides[1];
-    if (stride == 1)
-      for (int64_t i = 0; i < count; ++i) y[i] += x[i];
+    if (stride == 1) add_row_(x, count, y);
     else
       for (int64_t i = 0; i < count; ++i) y[i * stride] += x[i];
   }
@@ -83,6 +84,7 @@ class ColumnsToImage final : public ItemKernel {
   NodeOperand x_;
   NodeResult y_;
   int64_t height_, width_, rows_, columns_, taps_;
+  AddRow add_row_;
 };
 
 struct ColumnsFamily : NodeFamily<ColumnsCode> {
@@ -105,11 +107,11 @@ struct ColumnsFamily : NodeFamily<ColumnsCode> {
                   WindowAttrs(node.attrs, 2, node.input(2)->constant->integers())};
     return built;
   }
-  static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo&) {
+  static std::shared_ptr<const CpuKernel> load(const Code& code, const KernelShapes& shapes, const CpuInfo& info) {
     code.window.check(2);
     const BoundNode node(code.node, shapes, kName);
     node.require(node.result().type.dims.size() == 4);
-    return std::make_shared<ColumnsToImage>(code, node);
+    return std::make_shared<ColumnsToImage>(code, node, info);
   }
 };
 

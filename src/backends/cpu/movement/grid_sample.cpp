@@ -122,8 +122,7 @@ struct Reads {
 
   Reads() { pixels[0] = 0, weights[0] = 1; }
   /// Each of them at each of another axis' taps.
-  Reads along(const Taps& taps, int64_t size) const {
-    Reads all;
+  void along(const Taps& taps, int64_t size, Reads& all) const {
     all.count = 0;
     for (int64_t i = 0; i < count; ++i)
       for (size_t k = 0; k < static_cast<size_t>(taps.count); ++k) {
@@ -132,7 +131,6 @@ struct Reads {
         all.pixels[to] = static_cast<int32_t>(pixels[from] * size + taps.pixel[k]);
         all.weights[to] = weights[from] * static_cast<float>(taps.weight[k]);
       }
-    return all;
   }
 };
 
@@ -183,7 +181,8 @@ class GridSample final : public CpuKernel {
       const int64_t image = item / blocks, first = item % blocks * kPoints, count = std::min(kPoints, points_ - first);
       const float* grid = grid_.as<float>(bindings) + (image * points_ + first) * static_cast<int64_t>(axes_.size());
       for (int64_t p = 0; p < count; ++p, grid += axes_.size()) {
-        const Reads reads = reads_at(grid);
+        Reads steps[2];
+        const Reads& reads = reads_at(grid, steps);
         kernels_.mix({pixels + image * area_ * channels_, reads.pixels.data(), reads.weights.data(), reads.count,
                       channels_, samples + p * channels_});
       }
@@ -196,12 +195,12 @@ class GridSample final : public CpuKernel {
   /// Floats of a worker.
   int64_t room() const { return (kPoints * channels_ + kMixSlack + 15) / 16 * 16; }
 
-  /// Coordinates run from the last axis to the first.
-  Reads reads_at(const float* grid) const {
-    Reads reads;
-    for (size_t axis = 0; axis < axes_.size(); ++axis)
-      reads = reads.along(axes_[axis].taps(grid[axes_.size() - 1 - axis]), axes_[axis].size());
-    return reads;
+  /// One of `steps`, which hold what is read along the axes so far in turns. Coordinates run from the last axis to the first.
+  const Reads& reads_at(const float* grid, Reads (&steps)[2]) const {
+    size_t now = 0;
+    for (size_t axis = 0; axis < axes_.size(); ++axis, now = 1 - now)
+      steps[now].along(axes_[axis].taps(grid[axes_.size() - 1 - axis]), axes_[axis].size(), steps[1 - now]);
+    return steps[now];
   }
 
   NodeOperand x_, grid_;

@@ -5,6 +5,7 @@
 // one serve the next.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "backends/cpu/reduce/row_folds.h"
@@ -221,11 +222,12 @@ class RunningSum final : public ItemKernel {
 
 class Hardmax final : public ItemKernel {
  public:
-  Hardmax(const AlongAxisCode& code, const BoundNode& node)
+  Hardmax(const AlongAxisCode& code, const BoundNode& node, const CpuInfo& info)
       : ItemKernel(lines_of(code, node).count(), elements(node.operand(0).type.dims)),
         lines_(lines_of(code, node)),
         x_(node.operand(0)),
-        y_(node.result()) {
+        y_(node.result()),
+        largest_(extreme_places(info.isa).largest) {
     node.require(x_.type == y_.type);
   }
 
@@ -237,6 +239,12 @@ class Hardmax final : public ItemKernel {
         const T* x = x_.as<T>(bindings) + start;
         T* y = y_.as<T>(bindings) + start;
         int64_t best = 0;
+        if constexpr (std::is_same_v<T, float>)
+          if (lines_.inner == 1) {
+            std::memset(y, 0, static_cast<size_t>(lines_.n) * sizeof(float));
+            y[largest_(x, lines_.n, false)] = 1;
+            continue;
+          }
         for (int64_t k = 0; k < lines_.n; ++k) {
           if (comparable(x[k * lines_.inner]) > comparable(x[best * lines_.inner])) best = k;
           y[k * lines_.inner] = narrowed<T>(0);
@@ -249,6 +257,7 @@ class Hardmax final : public ItemKernel {
   Lines lines_;
   NodeOperand x_;
   NodeResult y_;
+  decltype(Places::largest) largest_;
 };
 
 struct AlongAxisFamily : NodeFamily<AlongAxisCode> {
@@ -276,7 +285,7 @@ struct AlongAxisFamily : NodeFamily<AlongAxisCode> {
       case Rule::arg_max:
       case Rule::arg_min: return std::make_shared<Best>(code, node, info);
       case Rule::cum_sum: return std::make_shared<RunningSum>(code, node, info);
-      case Rule::hardmax: return std::make_shared<Hardmax>(code, node);
+      case Rule::hardmax: return std::make_shared<Hardmax>(code, node, info);
       case Rule::top_k: return top_k(lines_of(code, node), code.largest, node, info);
     }
     return nullptr;

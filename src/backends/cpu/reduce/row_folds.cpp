@@ -177,6 +177,22 @@ void RunRow(const float* x, int64_t count, double* sums, float* y) {
   }
 }
 
+/// Floats from `i` on in vectors of `d`, as far as they fill them; returns where they end.
+template <class Tag>
+HWY_INLINE int64_t add_vectors(Tag d, const float* x, int64_t i, int64_t count, float* y) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::Add(hn::LoadU(d, y + i), hn::LoadU(d, x + i)), d, y + i);
+  return i;
+}
+
+void Add(const float* x, int64_t count, float* y) {
+  int64_t i = add_vectors(hn::ScalableTag<float>(), x, 0, count, y);
+  i = add_vectors(hn::CappedTag<float, 4>(), x, i, count, y);
+  add_vectors(hn::CappedTag<float, 1>(), x, i, count, y);
+}
+
+AddRow RowThatAdds() { return Add; }
+
 RunningRows RowsThatRun() { return {RunRow<true>, RunRow<false>}; }
 
 BarTests TestsOfBars() { return {Passing<true>, Passing<false>}; }
@@ -198,10 +214,12 @@ namespace hone::cpu {
 HWY_EXPORT(FoldsOfRows);
 HWY_EXPORT(TestsOfBars);
 HWY_EXPORT(RowsThatRun);
+HWY_EXPORT(RowThatAdds);
 HWY_EXPORT(PlacesOfExtremes);
 
 BarTests bar_tests(Isa isa) { return HWY_DISPATCH_TABLE(TestsOfBars)[target_index(isa)](); }
 Places extreme_places(Isa isa) { return HWY_DISPATCH_TABLE(PlacesOfExtremes)[target_index(isa)](); }
+AddRow add_row(Isa isa) { return HWY_DISPATCH_TABLE(RowThatAdds)[target_index(isa)](); }
 RunningRows running_rows(Isa isa) { return HWY_DISPATCH_TABLE(RowsThatRun)[target_index(isa)](); }
 RowFolds row_folds(Isa isa) { return HWY_DISPATCH_TABLE(FoldsOfRows)[target_index(isa)](); }
 

@@ -52,4 +52,8 @@ struct RunningRows {
 };
 RunningRows running_rows(Isa isa);
 
+/// y += x.
+using AddRow = void (*)(const float* x, int64_t count, float* y);
+AddRow add_row(Isa isa);
+
 }  // namespace hone::cpu
