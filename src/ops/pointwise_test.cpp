@@ -94,5 +94,37 @@ TEST(Quantize, RoundsToEvenAndSaturates) {
               {0, 4, 254, -256});
 }
 
+/// FakeQuantizeFloat8 is QuantizeLinear and DequantizeLinear, for every f16 and what lies between a type's numbers.
+void expect_float8_rounds(DType dtype, const Attrs& attrs) {
+  std::vector<float> values{0, -0.0F, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  for (int code = 0; code < 256; ++code) {
+    const float at = small_to_float(dtype, static_cast<uint8_t>(code));
+    const float next = small_to_float(dtype, static_cast<uint8_t>(code + 1));
+    if (!std::isfinite(at) || !std::isfinite(next)) continue;
+    const float middle = at + (next - at) / 2;
+    for (const float value : {at, middle, std::nextafter(middle, at), std::nextafter(middle, next)})
+      values.push_back(value * 0.75F);
+  }
+  for (uint32_t bits = 0; bits < 1 << 16; ++bits) {
+    const float value = half_to_float(static_cast<uint16_t>(bits));
+    if (std::isfinite(value)) values.push_back(value);
+  }
+  const auto size = static_cast<int64_t>(values.size());
+  const Tensor x = floats({size}, values), scale = Tensor::scalar(0.75F);
+  TensorBuilder zero(dtype, {});
+  zero.codes()[0] = 0;
+  const Tensor point = zero.finish();
+  const Tensor expected = run_op("DequantizeLinear", {run_op("QuantizeLinear", {x, scale, point}), scale, point});
+  const Tensor found = run_op("FakeQuantizeFloat8", {x}, attrs);
+  for (int64_t i = 0; i < size; ++i) EXPECT_EQ(found.real(i), expected.real(i)) << x.real(i);
+}
+
+TEST(Quantize, Float8RoundsAsItsTypesDo) {
+  expect_float8_rounds(DType::f8e4m3fn, {{"scale", 0.75}});
+  expect_float8_rounds(DType::f8e5m2,
+                       {{"scale", 0.75}, {"most", 57344.0}, {"normal", 0x1p-14}, {"grid", 0x1.8p7}, {"shift", 0x1p21}});
+  EXPECT_TRUE(std::isnan(run_op("FakeQuantizeFloat8", {floats({1}, {std::nanf("")})}).real(0)));
+}
+
 }  // namespace
 }  // namespace hone

@@ -67,7 +67,8 @@ double tolerance_of(const Problem& problem) {
     // Of what is computed in floats before, another order of rounding is a step of the code in one of a thousand elements.
     if (node->is(ops::quantize_linear)) tolerance = std::max(tolerance, 1e-3);
     // The same where the steps stay floats; drawn values may well be but a step or two.
-    if (rounds_to_codes(*node) || node->is(ops::dynamic_fake_quantize)) tolerance = std::max(tolerance, 0.1);
+    if (rounds_to_codes(*node) || node->is(ops::dynamic_fake_quantize) || node->is(ops::fake_quantize_float8))
+      tolerance = std::max(tolerance, 0.1);
     for (const Value* output : node->outputs) {
       if (output->type.dtype == DType::f16) tolerance = std::max(tolerance, 5e-3);
       if (output->type.dtype == DType::bf16) tolerance = std::max(tolerance, 3e-2);

@@ -16,9 +16,11 @@
 namespace hone::passes {
 namespace {
 
-/// One known scale between floats and integers of at most 16 bits.
+bool is_float8(DType dtype) { return dtype == DType::f8e4m3fn || dtype == DType::f8e5m2; }
+
+/// One known scale between floats and integers of at most 16 bits, or numbers of eight bits.
 struct KnownScale {
-  DType floats, integers;
+  DType floats, codes;
   double scale, zero;
   bool operator==(const KnownScale&) const = default;
 };
@@ -34,8 +36,11 @@ std::optional<KnownScale> known_scale(const Node& node) {
   const KnownScale known{(quantizes ? node.input(0) : node.output())->type.dtype,
                          (quantizes ? node.output() : node.input(0))->type.dtype, numbers_of(*scale->constant)[0],
                          zero == nullptr ? 0 : numbers_of(*zero->constant)[0]};
-  const bool fits = is_float(known.floats) && is_integer(known.integers) && bits_of(known.integers) <= 16 &&
-                    std::isnormal(static_cast<float>(known.scale)) && known.scale > 0;
+  const bool saturates = !quantizes || node.attrs.integer("saturate") != 0;
+  const bool rounds = is_float8(known.codes) ? known.floats != DType::f64 && known.zero == 0 && saturates
+                                             : is_integer(known.codes) && bits_of(known.codes) <= 16;
+  const bool fits =
+      is_float(known.floats) && rounds && std::isnormal(static_cast<float>(known.scale)) && known.scale > 0;
   return fits ? std::optional(known) : std::nullopt;
 }
 
@@ -50,7 +55,11 @@ Limits limits_of(DType integers) {
 }
 
 Attrs fake_quantize_attrs(const KnownScale& known) {
-  const Limits codes = limits_of(known.integers);
+  if (known.codes == DType::f8e4m3fn)
+    return {{"scale", known.scale}, {"most", 448.0}, {"normal", 0x1p-6}, {"grid", 0x1.8p14}, {"shift", 0x1p20}};
+  if (known.codes == DType::f8e5m2)
+    return {{"scale", known.scale}, {"most", 57344.0}, {"normal", 0x1p-14}, {"grid", 0x1.8p7}, {"shift", 0x1p21}};
+  const Limits codes = limits_of(known.codes);
   return {{"scale", known.scale},
           {"low", codes.low - known.zero},
           {"high", codes.high - known.zero},
@@ -84,7 +93,8 @@ void join_pair(Graph& graph, Node* node) {
   } else {
     const std::optional<KnownScale> known = known_scale(*node);
     if (!known || !codes->is(ops::quantize_linear) || known_scale(*codes) != known) return;
-    made = insert_for(graph, node, ops::fake_quantize, {codes->input(0)}, fake_quantize_attrs(*known), {codes, node});
+    const OpDef& op = is_float8(known->codes) ? ops::fake_quantize_float8 : ops::fake_quantize;
+    made = insert_for(graph, node, op, {codes->input(0)}, fake_quantize_attrs(*known), {codes, node});
   }
   graph.replace(node->output(), made->output());
 }
