@@ -3,6 +3,7 @@
 
 import contextlib
 import csv
+import importlib
 import os
 import pathlib
 import re
@@ -68,11 +69,8 @@ class Server:
 
     def client(self, kind="grpc"):
         """A client of a server that is up; waits for that."""
-        import tritonclient.grpc
-        import tritonclient.http
-
-        module, address = (tritonclient.grpc, self.grpc) if kind == "grpc" else (tritonclient.http, self.http)
-        client = module.InferenceServerClient(address)
+        module = importlib.import_module(f"tritonclient.{kind}")  # the other one may not be there
+        client = module.InferenceServerClient(self.grpc if kind == "grpc" else self.http)
         for _ in range(3000):
             with contextlib.suppress(Exception):
                 if client.is_server_live():
