@@ -69,7 +69,7 @@ class Server:
 
     def client(self, kind="grpc"):
         """A client of a server that is up; waits for that."""
-        module = importlib.import_module(f"tritonclient.{kind}")  # the other one may not be there
+        module = importlib.import_module(f"tritonclient.{kind}")
         client = module.InferenceServerClient(self.grpc if kind == "grpc" else self.http)
         for _ in range(3000):
             with contextlib.suppress(Exception):
@@ -135,11 +135,9 @@ def place(repository, name, file, config="", version=1, called=None):
 
 def infer(client, model, feeds, outputs=None, request_id=""):
     """{name: array} of an inference, over either protocol."""
-    import tritonclient.grpc
-    import tritonclient.http
     from tritonclient.utils import np_to_triton_dtype
 
-    module = tritonclient.grpc if isinstance(client, tritonclient.grpc.InferenceServerClient) else tritonclient.http
+    module = importlib.import_module("tritonclient.grpc" if ".grpc." in type(client).__module__ else "tritonclient.http")
     inputs = []
     for name, array in feeds.items():
         inputs.append(module.InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype)))
