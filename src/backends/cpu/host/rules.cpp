@@ -101,8 +101,9 @@ void run_fill(const Node& node, HostOperands operands, const HostResults& result
   const Tensor value = node.attrs.has("value") ? node.attrs.tensor("value") : Tensor::scalar(0.0f);
   visit(value.dtype(), [&]<typename T>() {
     const std::span<T> out = results.write<T>(0, dims);
-    const T number = value.data<T>()[0], zero{};
-    if (std::memcmp(&number, &zero, sizeof(T)) != 0) std::ranges::fill(out, number);
+    const T number = value.data<T>()[0];
+    const auto is_set = [](std::byte byte) { return byte != std::byte{}; };
+    if (std::ranges::any_of(std::as_bytes(std::span(&number, 1)), is_set)) std::ranges::fill(out, number);
     else if (!out.empty()) std::memset(out.data(), 0, out.size_bytes());
   });
 }
