@@ -116,7 +116,7 @@ class Bitwise final : public ItemKernel {
                                       : kind == Kind::one    ? &BitRows::one
                                       : kind == Kind::invert ? &BitRows::invert
                                                              : nullptr;
-    if constexpr (kRow != nullptr)
+    if constexpr (kRow != nullptr && !std::is_same_v<T, bool>)
       (rows_.*kRow)(reinterpret_cast<const uint8_t*>(a), reinterpret_cast<const uint8_t*>(b),
                     reinterpret_cast<uint8_t*>(y), count * static_cast<int64_t>(sizeof(T)));
     else
