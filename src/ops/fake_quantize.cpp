@@ -45,30 +45,23 @@ void eval_dynamic_fake_quantize(EvalContext& context) {
 /// digits, above it by the two parts of a product that leaves as many as the type has (Veltkamp's).
 void eval_fake_quantize_float8(EvalContext& context) {
   const auto number = [&](const char* name) { return static_cast<float>(context.attrs().real(name)); };
-  const float scale = number("scale"), most = number("most"), normal = number("normal"), grid = number("grid"),
-              shift = number("shift");
+  const float scale = number("scale"), normal = number("normal"), grid = number("grid"), shift = number("shift");
   const auto rounded = [&](float value) {
     const float shifted = value + value * shift;
     return std::abs(value) < normal ? (value + grid) - grid : shifted - (shifted - value);
   };
   const Floats x(context.input(0));
   std::vector<float> y(x.size());
-  for (size_t i = 0; i < y.size(); ++i) {
-    const float at = x.data()[i];
-    y[i] = std::isnan(at) ? at : scale * rounded(std::clamp(at / scale, -most, most));
-  }
+  std::ranges::transform(x.span(), y.begin(), [&](float at) { return scale * rounded(at / scale); });
   context.set(0, write_floats(context.input(0).dtype(), context.input(0).dims(), y));
 }
 
 OpDef fake_quantize_float8_op() {
-  const std::string value = "max(-most, min(most, x / scale))", shifted = fmt::format("({0} + {0} * shift)", value);
+  const std::string value = "(x / scale)", shifted = fmt::format("({0} + {0} * shift)", value);
   OpDef def = formula_op(
       "FakeQuantizeFloat8", 1,
-      fmt::format("select(is_nan(x), x, scale * select(abs({0}) < normal, ({0} + grid) - grid, {1} - ({1} - {0})))",
-                  value, shifted),
-      {},
-      {real_attr("scale", 1), real_attr("most", 448), real_attr("normal", 0x1p-6), real_attr("grid", 0x1.8p14),
-       real_attr("shift", 0x1p20)});
+      fmt::format("scale * select(abs({0}) < normal, ({0} + grid) - grid, {1} - ({1} - {0}))", value, shifted), {},
+      {real_attr("scale", 1), real_attr("normal", 0x1p-6), real_attr("grid", 0x1.8p14), real_attr("shift", 0x1p20)});
   def.eval = eval_fake_quantize_float8;
   def.traits.timed_without_reals = true;
   return def;
@@ -87,7 +80,7 @@ OpDef fake_quantize_op() {
 
 /// `low` and `high` count steps of the scale from 0, not from the zero point; `of_nan` is what the code of NaN, 0, counts.
 const OpDef ops::fake_quantize = fake_quantize_op();
-/// The same of a float8 type, whose largest and least normal number are `most` and `normal`; the defaults are E4M3's.
+/// The same of a float8 type, whose least normal number is `normal`, for what lies within its numbers; the defaults are E4M3's.
 const OpDef ops::fake_quantize_float8 = fake_quantize_float8_op();
 const OpDef ops::dynamic_fake_quantize{.name = "DynamicFakeQuantize",
                                        .infer = infer_same,

@@ -56,9 +56,9 @@ Limits limits_of(DType integers) {
 
 Attrs fake_quantize_attrs(const KnownScale& known) {
   if (known.codes == DType::f8e4m3fn)
-    return {{"scale", known.scale}, {"most", 448.0}, {"normal", 0x1p-6}, {"grid", 0x1.8p14}, {"shift", 0x1p20}};
+    return {{"scale", known.scale}, {"normal", 0x1p-6}, {"grid", 0x1.8p14}, {"shift", 0x1p20}};
   if (known.codes == DType::f8e5m2)
-    return {{"scale", known.scale}, {"most", 57344.0}, {"normal", 0x1p-14}, {"grid", 0x1.8p7}, {"shift", 0x1p21}};
+    return {{"scale", known.scale}, {"normal", 0x1p-14}, {"grid", 0x1.8p7}, {"shift", 0x1p21}};
   const Limits codes = limits_of(known.codes);
   return {{"scale", known.scale},
           {"low", codes.low - known.zero},
@@ -93,8 +93,13 @@ void join_pair(Graph& graph, Node* node) {
   } else {
     const std::optional<KnownScale> known = known_scale(*node);
     if (!known || !codes->is(ops::quantize_linear) || known_scale(*codes) != known) return;
+    Value* x = codes->input(0);
+    if (is_float8(known->codes)) {
+      const double most = (known->codes == DType::f8e4m3fn ? 448 : 57344) * known->scale;
+      x = insert_for(graph, node, ops::clamp, {x}, {{"min", -most}, {"max", most}}, {codes, node})->output();
+    }
     const OpDef& op = is_float8(known->codes) ? ops::fake_quantize_float8 : ops::fake_quantize;
-    made = insert_for(graph, node, op, {codes->input(0)}, fake_quantize_attrs(*known), {codes, node});
+    made = insert_for(graph, node, op, {x}, fake_quantize_attrs(*known), {codes, node});
   }
   graph.replace(node->output(), made->output());
 }
