@@ -32,6 +32,7 @@ bool is_splat(const Value* value, double number) {
 }
 
 double largest_of(DType dtype) {
+  if (is_small(dtype)) return small_to_float(dtype, float_to_small(dtype, std::numeric_limits<float>::infinity()));
   return dtype == DType::f16 ? 65504.0 : dtype == DType::bf16 ? 0x1.FEp127 : double{std::numeric_limits<float>::max()};
 }
 

@@ -17,7 +17,7 @@ namespace hone {
 std::optional<double> splat(const Value* value);
 /// Whether the value is a constant of about this number (relative tolerance 1e-4: exporters round differently).
 bool is_splat(const Value* value, double number);
-/// The largest finite number of f16, bf16 or f32.
+/// The largest finite number of f16, bf16, f32 or a type of few bits.
 double largest_of(DType dtype);
 /// Whether the value can be told to hold neither infinities nor NaN: numbers made of truths, integers and constants whose
 /// magnitudes stay within its type all the way.

@@ -93,12 +93,13 @@ void join_pair(Graph& graph, Node* node) {
   } else {
     const std::optional<KnownScale> known = known_scale(*node);
     if (!known || !codes->is(ops::quantize_linear) || known_scale(*codes) != known) return;
+    const bool saturates_first = is_float8(known->codes);
+    const OpDef& op = saturates_first ? ops::fake_quantize_float8 : ops::fake_quantize;
     Value* x = codes->input(0);
-    if (is_float8(known->codes)) {
-      const double most = (known->codes == DType::f8e4m3fn ? 448 : 57344) * known->scale;
+    if (saturates_first) {
+      const double most = largest_of(known->codes) * known->scale;
       x = insert_for(graph, node, ops::clamp, {x}, {{"min", -most}, {"max", most}}, {codes, node})->output();
     }
-    const OpDef& op = is_float8(known->codes) ? ops::fake_quantize_float8 : ops::fake_quantize;
     made = insert_for(graph, node, op, {x}, fake_quantize_attrs(*known), {codes, node});
   }
   graph.replace(node->output(), made->output());

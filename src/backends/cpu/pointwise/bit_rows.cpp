@@ -16,46 +16,31 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-struct Both {
-  template <class V>
-  HWY_INLINE V operator()(V a, V b) const {
-    return hn::And(a, b);
-  }
-};
-struct Either {
-  template <class V>
-  HWY_INLINE V operator()(V a, V b) const {
-    return hn::Or(a, b);
-  }
-};
-struct One {
-  template <class V>
-  HWY_INLINE V operator()(V a, V b) const {
-    return hn::Xor(a, b);
-  }
-};
-struct Invert {
-  template <class V>
-  HWY_INLINE V operator()(V a, V) const {
-    return hn::Not(a);
-  }
-};
+enum class Bits { both, either, one, invert };
+
+template <Bits kBits, class V>
+HWY_INLINE V combine(V a, V b) {
+  if constexpr (kBits == Bits::both) return hn::And(a, b);
+  else if constexpr (kBits == Bits::either) return hn::Or(a, b);
+  else if constexpr (kBits == Bits::one) return hn::Xor(a, b);
+  else return hn::Not(a);
+}
 
 /// Bytes from `i` on in vectors of `d`, as far as they fill them; returns where they end.
-template <class Function, class Tag>
+template <Bits kBits, class Tag>
 HWY_INLINE int64_t fill(Tag d, const uint8_t* a, const uint8_t* b, uint8_t* y, int64_t i, int64_t bytes) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (; i + lanes <= bytes; i += lanes) hn::StoreU(Function()(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+  for (; i + lanes <= bytes; i += lanes) hn::StoreU(combine<kBits>(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
   return i;
 }
 
-template <class Function>
+template <Bits kBits>
 void Row(const uint8_t* a, const uint8_t* b, uint8_t* y, int64_t bytes) {
-  const int64_t vectors = fill<Function>(hn::ScalableTag<uint8_t>(), a, b, y, 0, bytes);
-  fill<Function>(hn::CappedTag<uint8_t, 1>(), a, b, y, vectors, bytes);
+  const int64_t vectors = fill<kBits>(hn::ScalableTag<uint8_t>(), a, b, y, 0, bytes);
+  fill<kBits>(hn::CappedTag<uint8_t, 1>(), a, b, y, vectors, bytes);
 }
 
-BitRows Rows() { return {Row<Both>, Row<Either>, Row<One>, Row<Invert>}; }
+BitRows Rows() { return {Row<Bits::both>, Row<Bits::either>, Row<Bits::one>, Row<Bits::invert>}; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace hone::cpu
