@@ -8,6 +8,7 @@
 #include "ir/graph.h"
 #include "ops/byte_scale.h"
 #include "ops/ops.h"
+#include "ops/weight_codes.h"
 
 namespace hone {
 
@@ -41,7 +42,26 @@ inline bool is_one_pixel(const Value& value) {
   return shape.rank() > 2 && std::all_of(shape.begin() + 2, shape.end(), [](const Dim& dim) { return dim == Dim(1); });
 }
 
-inline bool rounds_to_codes(const Node& node) { return node.is(ops::fake_quantize) || node.is(ops::encode); }
+inline bool rounds_to_codes(const Node& node) { return node.is(ops::fake_quantize) || makes_codes(node); }
+
+inline bool reads_constant(const Node& node) {
+  return std::ranges::any_of(node.inputs, [](const Value* value) { return value->is_constant(); });
+}
+
+/// Of a matmul that has none, added to what was rounded.
+inline bool is_late_bias(const Node& node, const Node& anchor) {
+  return anchor.is(ops::linear) && anchor.input(2) == nullptr && node.is(ops::add) && reads_constant(node);
+}
+
+inline bool is_residual(const Node& node, const Value* value) {
+  if (!node.is(ops::add)) return false;
+  const Value* other = node.input(0) == value ? node.input(1) : node.input(0);
+  return other != value && !other->is_constant() && other->type.shape == value->type.shape;
+}
+
+inline bool is_activation(const Node& node, const Value* value) {
+  return std::ranges::all_of(node.inputs, [&](const Value* v) { return v == nullptr || v == value || is_scalar(*v); });
+}
 
 /// Whether the node reads and writes this one element type.
 inline bool computes_in(const Node& node, DType dtype) {

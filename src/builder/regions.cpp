@@ -134,15 +134,23 @@ class Former {
            });
   }
 
-  /// Statistics of rows and the rounding of what is made of them: kernels round as they store.
+  /// Statistics of rows and the rounding of what is made of them: kernels round as they store, and store what others read, too.
   void join_rounded() {
     for (Node* node : nodes_) {
       const bool normalizes = std::ranges::any_of(kNormalizations, [node](const OpDef* op) { return node->is(*op); });
-      Node* rounding = normalizes && node->outputs.size() == 1 ? reader_of(*node) : nullptr;
+      if (!normalizes || node->outputs.size() != 1) continue;
+      Node* rounding = reader_of(*node);
+      if (rounding == nullptr && works_on_rows(*node)) rounding = encoder_of(*node);
       if (rounding == nullptr) continue;
-      if (rounding->is(ops::fake_quantize) || (rounding->is(ops::encode) && !node->is(ops::softmax)))
+      if (rounding->is(ops::fake_quantize) || (makes_codes(*rounding) && !node->is(ops::softmax)))
         add({node, rounding});
     }
+  }
+  /// The first reader, where it makes codes.
+  Node* encoder_of(const Node& node) const {
+    const std::vector<Use>& uses = node.output()->uses;
+    const auto first = std::ranges::min_element(uses, {}, [&](const Use& use) { return position_.at(use.node); });
+    return first != uses.end() && makes_codes(*first->node) && !taken_.contains(first->node) ? first->node : nullptr;
   }
   /// A sum that stands alone, and the normalisation of its rows: where a source makes both, rows are read once.
   void join_sums() {
@@ -255,10 +263,6 @@ class Former {
       nodes.push_back(next);
   }
 
-  static bool reads_constant(const Node& node) {
-    return std::ranges::any_of(node.inputs, [](const Value* value) { return value->is_constant(); });
-  }
-
   /// Scaled sums and what follows them, up to bytes where they become such.
   std::vector<Node*> integer_epilogue_of(Node* anchor) {
     std::vector<Node*> nodes = scaled_sums(anchor);
@@ -292,7 +296,7 @@ class Former {
     if (anchor->is(ops::quantized_linear)) add_bias(nodes);
     Epilogue has;
     grow_epilogue(nodes, has);
-    if (Node* last = reader_of(*nodes.back()); last != nullptr && last->is(ops::encode)) nodes.push_back(last);
+    if (Node* last = reader_of(*nodes.back()); last != nullptr && makes_codes(*last)) nodes.push_back(last);
     if (Node* codes = decoder_of(*anchor->input(0)); codes != nullptr) nodes.push_back(codes);
     return nodes;
   }
@@ -364,25 +368,11 @@ class Former {
     return fits ? node : nullptr;
   }
 
-  /// Of a matmul that has none, added to what was rounded.
-  static bool is_late_bias(const Node& node, const Node& anchor) {
-    return anchor.is(ops::linear) && anchor.input(2) == nullptr && node.is(ops::add) && reads_constant(node);
-  }
-  static bool is_residual(const Node& node, const Value* value) {
-    if (!node.is(ops::add)) return false;
-    const Value* other = node.input(0) == value ? node.input(1) : node.input(0);
-    return other != value && !other->is_constant() && other->type.shape == value->type.shape;
-  }
-  static bool is_activation(const Node& node, const Value* value) {
-    return std::all_of(node.inputs.begin(), node.inputs.end(),
-                       [&](const Value* v) { return v == nullptr || v == value || is_scalar(*v); });
-  }
-
   /// Between bytes and f32, with one scale that is known.
   bool scales(const Node& node) const { return bytes_ && byte_scale(node); }
   bool is_step(const Node& node, DType dtype) const {
     if (node.is(ops::decode)) return node.output()->type.dtype == dtype;
-    if (node.is(ops::encode)) return node.input(0)->type.dtype == dtype;
+    if (makes_codes(node)) return node.input(0)->type.dtype == dtype;
     return node.op->is_pointwise() ? computes_in(node, dtype) : dtype == DType::f32 && scales(node);
   }
 
@@ -473,9 +463,9 @@ class Former {
   /// Pointwise producers whose results are used nowhere else join their consumer.
   std::vector<Node*> chain_into(Node* root) {
     std::vector<Node*> nodes{root};
-    const DType dtype = scales(*root)           ? DType::f32
-                        : root->is(ops::encode) ? root->input(0)->type.dtype
-                                                : root->output()->type.dtype;
+    const DType dtype = scales(*root)        ? DType::f32
+                        : makes_codes(*root) ? root->input(0)->type.dtype
+                                             : root->output()->type.dtype;
     if (!is_fusible(dtype) || !is_step(*root, dtype)) return nodes;
     std::set<Node*> inside{root};
     bool grown = true;

@@ -114,6 +114,7 @@ void run_passes(PreparedGraph& prepared, const BuildOptions& options, const Devi
        .widen_half = !device.half_arithmetic,
        .byte_matmuls = device.byte_matmuls,
        .code_products = device.code_products,
+       .float8_products = device.float8_products,
        .quantized_weights = device.quantized_weights,
        .half_quantized_weights = device.half_quantized_weights,
        .folded = &prepared.folded,

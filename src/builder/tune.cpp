@@ -238,7 +238,7 @@ bool is_product_of_codes(const Region& region) {
   const auto anchor = std::ranges::find_if_not(region.nodes, [](const Node* node) { return node->is(ops::decode); });
   if (anchor == region.nodes.begin() || anchor == region.nodes.end()) return false;
   const bool reads_codes = std::find(region.nodes.begin(), anchor, (*anchor)->input(0)->producer) != anchor;
-  return reads_codes && multiplies_codes(**anchor);
+  return reads_codes && multiplies_codes(**anchor, (*anchor)->input(0)->producer->input(0)->type.dtype);
 }
 
 /// Where an epilogue rounds, which no library knows: the same as what a library can make and what follows it.

@@ -53,6 +53,7 @@ struct DeviceInfo {
   bool byte_matmuls = false;       // multiplies matrices of 8-bit integers into sums of 32 bits
   bool byte_dots = false;          // and adds up several such products at once (VNNI)
   bool code_products = false;      // multiplies 8-bit codes inside networks of floats, where weights are codes, too
+  bool float8_products = false;    // and codes that are floats of 8 bits (E4M3)
   bool quantized_weights = false;  // multiplies f32 by constant matrices of up to 8 bits and their scales as they are
   bool half_quantized_weights = false;  // and f16 and bf16 by such
   NominalRates rates = {};

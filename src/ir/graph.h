@@ -146,7 +146,7 @@ Graph deserialize(const Blob& bytes, const OpLookup& lookup);
 /// lengths (0 … limit-1, where `limit` follows from the consumers, else 2); bools mixed.
 std::vector<Tensor> random_inputs(const Graph& graph, uint64_t seed);
 Tensor random_tensor(DType dtype, const Dims& dims, uint64_t seed, double low = -1, double high = 1);
-/// Floats that are whole multiples of `step`, -127 to 127 of them: weights that were quantised. For tests.
-Tensor random_steps(DType dtype, const Dims& dims, uint64_t seed, double step);
+/// Floats that are multiples of `step`, by all numbers of `codes`, i8 without -128 or f8e4m3fn: weights that were quantised. For tests.
+Tensor random_steps(DType dtype, const Dims& dims, uint64_t seed, double step, DType codes = DType::i8);
 
 }  // namespace hone

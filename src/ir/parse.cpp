@@ -295,8 +295,11 @@ class Parser {
     }
     if (lexer_.take("!")) {
       const std::string hash(lexer_.word());
-      if (lexer_.take("*"))
-        return random_steps(constant_type.dtype, dims, hash64(hash), parse_real(lexer_.number()).value_or(0));
+      if (lexer_.take("*")) {
+        const DType codes = lexer_.take("f8e4m3fn*") ? DType::f8e4m3fn : DType::i8;
+        const double step = parse_real(lexer_.number()).value_or(0);
+        return random_steps(constant_type.dtype, dims, hash64(hash), step, codes);
+      }
       const bool integer = !is_float(constant_type.dtype);
       return random_tensor(constant_type.dtype, dims, hash64(hash), integer ? 0 : -1, integer ? 2 : 1);
     }

@@ -50,12 +50,16 @@ Tensor random_tensor(DType dtype, const Dims& dims, uint64_t seed, double low, d
   return builder.finish();
 }
 
-Tensor random_steps(DType dtype, const Dims& dims, uint64_t seed, double step) {
+Tensor random_steps(DType dtype, const Dims& dims, uint64_t seed, double step, DType codes) {
   SplitMix random(seed);
   TensorBuilder builder(dtype, dims);
+  const int most = codes == DType::i8 ? 127 : 0x7e;  // the largest finite one
   visit(dtype, [&]<typename T>() {
     for (T& out : builder.data<T>()) {
-      const double value = step * (std::floor(random.uniform() * 255) - 127);
+      const double code = std::floor(random.uniform() * (2 * most + 1)) - most;
+      const double number =
+          codes == DType::i8 ? code : std::copysign(small_to_float(codes, static_cast<uint8_t>(std::fabs(code))), code);
+      const double value = step * number;
       if constexpr (std::is_same_v<T, double>) out = value;
       else if constexpr (!std::is_integral_v<T>) out = T(static_cast<float>(value));
     }

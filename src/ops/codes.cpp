@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The codes of a quantised tensor in bytes, for devices that multiply bytes inside networks of floats: Encode makes them of floats as
-// FakeQuantize rounds, Decode makes floats of them. Only Hone's passes make both.
+// FakeQuantize rounds, EncodeFloat8 as FakeQuantizeFloat8 does, Decode makes floats of either. Only Hone's passes make them.
 #include <algorithm>
 #include <cmath>
 
@@ -29,20 +29,29 @@ void eval_encode(EvalContext& context) {
   context.set(0, codes.finish());
 }
 
+void eval_encode_float8(EvalContext& context) {
+  const float scale = number(context.attrs(), "scale");
+  const Floats x(context.input(0));
+  TensorBuilder codes(DType::f8e4m3fn, context.input(0).dims());
+  std::ranges::transform(x.span(), codes.codes().begin(),
+                         [&](float at) { return float_to_small(DType::f8e4m3fn, at / scale); });
+  context.set(0, codes.finish());
+}
+
 void infer_decode(InferContext& context) {
   const std::optional<DType> to = parse_dtype(context.attrs().text("to"));
-  HONE_CHECK_AS(TypeError, context.dtype(0) == DType::i8 && to && is_float(*to), "Decode of {} to {}",
-                name_of(context.dtype(0)), context.attrs().text("to"));
+  const bool codes = context.dtype(0) == DType::i8 || context.dtype(0) == DType::f8e4m3fn;
+  HONE_CHECK_AS(TypeError, codes && to && is_float(*to), "Decode of {} to {}", name_of(context.dtype(0)),
+                context.attrs().text("to"));
   context.set(0, *to, context.shape(0));
 }
 void eval_decode(EvalContext& context) {
   const Attrs& attrs = context.attrs();
   const float scale = number(attrs, "scale"), zero = number(attrs, "zero");
-  const Tensor& codes = context.input(0);
-  std::vector<float> y;
-  y.reserve(static_cast<size_t>(codes.size()));
-  for (const int8_t code : codes.data<int8_t>()) y.push_back((static_cast<float>(code) - zero) * scale);
-  context.set(0, write_floats(*parse_dtype(attrs.text("to")), codes.dims(), y));
+  const Floats codes(context.input(0));
+  std::vector<float> y(codes.size());
+  std::ranges::transform(codes.span(), y.begin(), [&](float code) { return (code - zero) * scale; });
+  context.set(0, write_floats(*parse_dtype(attrs.text("to")), context.input(0).dims(), y));
 }
 
 std::optional<IntegerRange> accepted_codes(const Node&, size_t) { return IntegerRange{-128, 127}; }
@@ -54,6 +63,14 @@ OpDef encode_op() {
                   real_attr("zero", 0)});
   def.result = DType::i8;
   def.eval = eval_encode;
+  def.traits.timed_without_reals = true;
+  return def;
+}
+
+OpDef encode_float8_op() {
+  OpDef def = formula_op("EncodeFloat8", 1, "x / scale", {}, {real_attr("scale", 1)});
+  def.result = DType::f8e4m3fn;
+  def.eval = eval_encode_float8;
   def.traits.timed_without_reals = true;
   return def;
 }
@@ -72,6 +89,8 @@ OpDef decode_op() {
 
 /// `low`, `high` and `of_nan` count steps of the scale from 0, as FakeQuantize's; a code is so many steps plus `zero`.
 const OpDef ops::encode = encode_op();
+/// To the nearest number of E4M3, of two the even one; what is beyond the largest becomes that.
+const OpDef ops::encode_float8 = encode_float8_op();
 const OpDef ops::decode = decode_op();
 
 }  // namespace hone

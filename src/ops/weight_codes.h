@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Weights that were quantised and are floats again, seen for what they are: whole steps of one scale for each channel.
+// Weights that were quantised and are floats again, seen for what they are: numbers of 8 bits, whole (i8) or E4M3, times one scale for
+// each channel.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +17,20 @@ struct Node;
 /// Codes along the inner axis that tensor cores read at once: products of other depths stay floats.
 inline constexpr int64_t kCodesAtOnce = 16;
 
-/// A weight of channel c is its code times scales[c].
+/// A weight of channel c is what its code stands for times scales[c].
 struct WeightCodes {
-  std::vector<int8_t> codes;  // in the order of the weights
+  std::vector<int8_t> codes;  // in the order of the weights; bits of E4M3
   std::vector<float> scales;
 };
 
-/// Nothing where some channel has no such scale, as far as weights in f32 or f16 tell; those in bf16 do not.
-std::optional<WeightCodes> weight_codes(const Tensor& weights, size_t channel_axis);
+/// Nothing where some channel has no such scale, as far as the weights tell: those in bf16 say nothing of whole numbers.
+std::optional<WeightCodes> weight_codes(const Tensor& weights, size_t channel_axis, DType codes);
+
+/// Encode, or the same of E4M3.
+bool makes_codes(const Node& node);
 
 /// Whether a convolution or matmul of codes says the same as this one: its weights are codes, too, and it has one group, whole pieces of
 /// channels and padding that no size decides.
-bool multiplies_codes(const Node& node);
+bool multiplies_codes(const Node& node, DType codes);
 
 }  // namespace hone

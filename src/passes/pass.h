@@ -36,6 +36,7 @@ struct PassContext {
   bool widen_half = false;                            // the device has no arithmetic in f16 and bf16
   bool byte_matmuls = false;                          // the device has kernels for matmuls of 8-bit integers
   bool code_products = false;                         // and for products of codes inside networks of floats
+  bool float8_products = false;                       // and of codes that are floats of 8 bits
   bool quantized_weights = false;                     // and of f32 with constants of up to 8 bits
   bool half_quantized_weights = false;                // and of f16 and bf16 with such
   std::vector<Folded>* folded = nullptr;              // receives the ONNX nodes that passes make unnecessary

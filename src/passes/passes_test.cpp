@@ -72,6 +72,7 @@ void run_pass(Graph& graph, const Pass& pass, DType precision, const std::string
                             .widen_half = true,
                             .byte_matmuls = kernels == "bytes",
                             .code_products = kernels == "codes",
+                            .float8_products = kernels == "codes",
                             .quantized_weights = kernels != "halves",
                             .half_quantized_weights = kernels == "halves",
                             .precision = precision,

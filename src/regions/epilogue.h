@@ -75,18 +75,20 @@ struct Rounding {
   bool operator==(const Rounding&) const = default;
 };
 
-/// What a code of eight bits stands for: (code - zero) * scale. A scale of 0: there are no codes.
+/// What a code of eight bits, a whole number (i8) or E4M3, stands for: (code - zero) * scale. A scale of 0: there are no codes.
 struct Decoding {
   float scale = 0, zero = 0;
+  DType codes = DType::i8;
   explicit operator bool() const { return scale != 0; }
   bool operator==(const Decoding&) const = default;
 };
 
 /// One thing that is done to a sum (`bias`: of a sum that is rounded first; others are added at once); those of a region in order say the same as its Epilogue where none of them rounds.
 struct EpilogueStep {
-  enum class Kind { activation, residual, rounding, bias, formula, encoding } kind = Kind::residual;
+  enum class Kind { activation, residual, rounding, bias, formula, encoding, scaling } kind = Kind::residual;
   Activation activation = {};
-  Rounding rounding = {};  // of an encoding, too, whose codes are so many steps plus `zero`
+  Rounding rounding =
+      {};  // of an encoding, too, whose codes are so many steps plus `zero`; a scaling's are counted and rounded when stored
   float zero = 0;
   std::vector<const Node*> nodes =
       {};  // of a formula: pointwise nodes that read the sum `from`, scalars and each other

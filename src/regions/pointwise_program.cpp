@@ -16,6 +16,9 @@
 namespace hone {
 namespace {
 
+/// Of the types of few bits codes of E4M3 alone.
+bool is_operand(DType dtype) { return !is_object(dtype) && (!is_small(dtype) || dtype == DType::f8e4m3fn); }
+
 /// A change of the float type. Values of a program are f32, so that such a Cast costs nothing where the region begins or ends.
 bool is_float_cast(const Node& node) {
   const auto is_known = [](const Value* value) {
@@ -162,7 +165,7 @@ std::string reason_against(const Problem& problem) {
     if (!node->is(ops::cast) && !is_read && node->output()->type.shape != last->type.shape)
       return "steps of different shapes";
     for (const Value* value : node->inputs)
-      if (value == nullptr ? !byte_scale(*node) : is_object(value->type.dtype) || is_small(value->type.dtype))
+      if (value == nullptr ? !byte_scale(*node) : !is_operand(value->type.dtype))
         return "texts, numbers of few bits or missing operands";
   }
   if (last->type.shape.elements() == Dim(0)) return "empty result";
@@ -234,7 +237,7 @@ std::vector<ConstantSpec> program_constants(const PointwiseProgram& program) {
   }
   std::vector<ConstantSpec> specs;
   for (const PointwiseProgram::Operand& operand : program.operands) {
-    require(!is_object(operand.dtype) && !is_small(operand.dtype));
+    require(is_operand(operand.dtype));
     if (!operand.sizes.empty()) {
       require_sizes(operand.constant_dims);
       require(operand.constant && operand.dtype == DType::i64 &&

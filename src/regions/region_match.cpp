@@ -9,6 +9,7 @@
 #include "ops/formula.h"
 #include "ops/ops.h"
 #include "ops/support.h"
+#include "ops/weight_codes.h"
 #include "regions/match_region.h"
 
 namespace hone {
@@ -93,7 +94,7 @@ class Matcher {
   bool absorb(const Node& node, const Value* current) {
     if (match_.encodes) return false;
     if (node.is(ops::quantize_linear)) return quantize(node, current);
-    if (node.is(ops::encode)) return encode(node);
+    if (makes_codes(node)) return encode(node);
     if (match_.result_type) return dequantize(node);
     if (node.is(ops::fake_quantize)) {
       match_.steps.push_back({.kind = EpilogueStep::Kind::rounding, .rounding = rounding_of(node)});
@@ -170,8 +171,13 @@ class Matcher {
   }
 
   bool encode(const Node& node) {
-    match_.steps.push_back(
-        {.kind = EpilogueStep::Kind::encoding, .rounding = rounding_of(node), .zero = real_of(node.attrs, "zero")});
+    if (node.is(ops::encode_float8))
+      match_.steps.push_back(
+          {.kind = EpilogueStep::Kind::scaling, .rounding = {.scale = real_of(node.attrs, "scale")}});
+    else
+      match_.steps.push_back(
+          {.kind = EpilogueStep::Kind::encoding, .rounding = rounding_of(node), .zero = real_of(node.attrs, "zero")});
+    match_.codes = node.output()->type.dtype;
     return match_.rounds = match_.encodes = true;
   }
 
@@ -179,7 +185,8 @@ class Matcher {
   Decoding decode(const Value* floats) {
     if (undecoded(floats) == floats) return {};
     ++absorbed_;
-    return {real_of(floats->producer->attrs, "scale"), real_of(floats->producer->attrs, "zero")};
+    const Node& node = *floats->producer;
+    return {real_of(node.attrs, "scale"), real_of(node.attrs, "zero"), node.input(0)->type.dtype};
   }
 
   /// The bytes that a residual of floats is made of here, or the floats.

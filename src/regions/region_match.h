@@ -30,6 +30,7 @@ struct RegionMatch {
   bool late_bias = false;                  // whether the biases are one of them
   Decoding operand_codes, residual_codes;  // what the anchor's operand 0 and the residual are read as codes by
   bool encodes = false;                    // whether the last step makes codes
+  DType codes = DType::i8;                 // which, then
   std::string refusal;                     // why the region does not have this form; empty when it does
 
   explicit operator bool() const { return refusal.empty(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What generate() of each family gives for the region samples: all source texts and codes. See device/versions_testing.h.
-#include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/source_text.h"
 #include "backends/cuda/tactic_table.h"
 #include "base/text.h"
 #include "device/regions_testing.h"
@@ -43,13 +43,12 @@ NamedRows generated_texts() {
 }
 
 TEST(CudaVersions, GoUpWithWhatIsGenerated) {
-  const std::string prelude = bare(kernels::prelude);
   const auto texts = generated_texts();
   NamedRows now;
   for (const CudaTactic* family : cuda_tactics()) {
     const auto text = texts.find(family->name);
     ASSERT_NE(text, texts.end()) << "no sample is for " << family->name;
-    now[std::string(family->name)] = version_row(family->version, prelude + text->second);
+    now[std::string(family->name)] = version_row(family->version, bare(types_before(text->second)) + text->second);
   }
   expect_versions("src/backends/cuda/code_versions.txt", now, "hone_cuda_code_test --gtest_filter='CudaVersions.*'");
 }

@@ -15,49 +15,59 @@
 namespace hone::passes {
 namespace {
 
-constexpr double kLowest = -128, kHighest = 127;
+constexpr double kLowest = -128, kHighest = 127, kLeastNormalE4m3 = 0x1p-6;
 
 /// How floats that were rounded are codes.
 struct Coding {
+  DType codes = DType::i8;
   double scale = 1, zero = 0;
   bool operator==(const Coding&) const = default;
 };
 
-std::optional<Coding> coding_of(const Attrs& rounding) {
+std::optional<Coding> whole_coding(const Attrs& rounding) {
   const double low = rounding.real("low"), high = rounding.real("high"), scale = rounding.real("scale");
-  if (low >= kLowest && high <= kHighest) return Coding{scale, 0};
-  return high - low <= kHighest - kLowest ? std::optional(Coding{scale, kLowest - low}) : std::nullopt;
+  if (low >= kLowest && high <= kHighest) return Coding{DType::i8, scale, 0};
+  return high - low <= kHighest - kLowest ? std::optional(Coding{DType::i8, scale, kLowest - low}) : std::nullopt;
 }
 
 bool casts_floats(const Node& node) {
   return node.is(ops::cast) && is_float(node.output()->type.dtype) && is_float(node.input(0)->type.dtype);
 }
 
-/// What only moves elements, in bytes as well.
-bool moves_codes(const Node& node) { return (keeps_elements(node) || node.is(ops::max_pool)) && moves_elements(node); }
+bool rounds_to_e4m3(const Node& node) {
+  return node.is(ops::fake_quantize_float8) && node.attrs.real("normal") == kLeastNormalE4m3;
+}
+bool rounds(const Node& node) { return node.is(ops::fake_quantize) || rounds_to_e4m3(node); }
+
+/// What only moves elements, in bytes as well; the largest is one of whole numbers.
+bool moves_codes(const Node& node, DType codes) {
+  return (keeps_elements(node) || (node.is(ops::max_pool) && codes == DType::i8)) && moves_elements(node);
+}
 
 /// Nothing where an element may be no code, or of several codings.
 std::optional<Coding> coding_of(const Value* value) {
   const Node* node = value->producer;
   if (node == nullptr) return std::nullopt;
-  if (node->is(ops::fake_quantize)) return coding_of(node->attrs);
+  if (node->is(ops::fake_quantize)) return whole_coding(node->attrs);
+  if (rounds_to_e4m3(*node)) return Coding{DType::f8e4m3fn, node->attrs.real("scale"), 0};
   if (casts_floats(*node)) return coding_of(node->input(0));
-  if (!moves_codes(*node)) return std::nullopt;
+  if (!moves_elements(*node)) return std::nullopt;
   const std::optional<Coding> first = coding_of(node->input(0));
-  for (size_t i = 1; first && i < moved_operands(*node); ++i)
+  if (!first || !moves_codes(*node, first->codes)) return std::nullopt;
+  for (size_t i = 1; i < moved_operands(*node); ++i)
     if (coding_of(node->input(i)) != first) return std::nullopt;
   return first;
 }
 
 class Codes {
  public:
-  explicit Codes(Graph& graph) : graph_(graph) {}
+  Codes(Graph& graph, bool float8) : graph_(graph), float8_(float8) {}
 
   void run() {
     const std::vector<Node*> nodes = graph_.nodes();
     for (size_t i = 0; i < nodes.size(); ++i) order_[nodes[i]] = i;
     for (Node* node : nodes)
-      if (!node->inputs.empty() && node->input(0) != nullptr && coding_of(node->input(0)) && multiplies_codes(*node))
+      if (!node->inputs.empty() && node->input(0) != nullptr && multiplies(*node, coding_of(node->input(0))))
         codes_of(node->input(0));
     for (const Node* node : nodes)
       if (node->is(ops::add)) code_residual(*node);
@@ -72,12 +82,14 @@ class Codes {
     if (first == nullptr || second == nullptr || first == second) return;
     const bool swapped = order_.at(second) < order_.at(first);
     Value* stored = add.input(swapped ? 1 : 0);
-    if (used_once(graph_, stored) && multiplies_codes(swapped ? *second : *first) && coding_of(stored))
-      codes_of(stored);
+    if (used_once(graph_, stored) && multiplies(swapped ? *second : *first, coding_of(stored))) codes_of(stored);
+  }
+  bool multiplies(const Node& node, const std::optional<Coding>& coding) const {
+    return coding && (float8_ || coding->codes == DType::i8) && multiplies_codes(node, coding->codes);
   }
   /// The convolution or matmul whose rounded result this is, perhaps after an activation.
   static const Node* product_behind(const Value* value) {
-    const Node* node = producer(value, ops::fake_quantize);
+    const Node* node = value->producer != nullptr && rounds(*value->producer) ? value->producer : nullptr;
     while (node != nullptr && node->op->is_pointwise()) node = node->input(0)->producer;
     return node != nullptr && (node->is(ops::conv) || node->is(ops::linear)) ? node : nullptr;
   }
@@ -85,17 +97,25 @@ class Codes {
   Value* codes_of(Value* value) {
     if (const auto known = codes_.find(value); known != codes_.end()) return known->second;
     Node* node = value->producer;
-    Value* made = node->is(ops::fake_quantize) ? encode(node)
-                  : casts_floats(*node)        ? codes_of(node->input(0))
-                                               : move(node);
+    Value* made = rounds(*node) ? encode(node) : casts_floats(*node) ? codes_of(node->input(0)) : move(node);
     coded_.push_back(value);
     return codes_[value] = made;
   }
 
   Value* encode(Node* node) {
+    if (rounds_to_e4m3(*node)) return encode_float8(node);
     Attrs attrs = node->attrs;
-    attrs.set("zero", coding_of(attrs)->zero);
+    attrs.set("zero", whole_coding(attrs)->zero);
     return insert_for(graph_, node, ops::encode, {node->input(0)}, std::move(attrs), {node})->output();
+  }
+
+  /// What saturates before it is part of it.
+  Value* encode_float8(Node* node) {
+    const double scale = node->attrs.real("scale"), most = largest_of(DType::f8e4m3fn) * scale;
+    const Node* clamp = producer(node->input(0), ops::clamp);
+    const bool saturates = clamp != nullptr && clamp->attrs.real("min") == -most && clamp->attrs.real("max") == most;
+    Value* x = saturates ? clamp->input(0) : node->input(0);
+    return insert_for(graph_, node, ops::encode_float8, {x}, {{"scale", scale}}, {node})->output();
   }
 
   Value* move(Node* node) {
@@ -111,7 +131,7 @@ class Codes {
     const std::vector<Use> uses = value->uses;
     for (const Use& use : uses) {
       if (is_coded(*use.node)) continue;
-      const bool alone = use.node->op->is_pointwise() || use.node->is(ops::conv) || multiplies_codes(*use.node);
+      const bool alone = use.node->op->is_pointwise() || use.node->is(ops::conv) || multiplies(*use.node, coding);
       if (alone) graph_.set_input(use.node, use.index, decode(*value, coding, use.node));
       else {
         if (shared == nullptr) shared = decode(*value, coding, use.node);
@@ -131,6 +151,7 @@ class Codes {
   }
 
   Graph& graph_;
+  const bool float8_;
   std::map<const Node*, size_t> order_;
   std::map<Value*, Value*> codes_;
   std::vector<Value*> coded_;  // in the order in which they were
@@ -139,7 +160,7 @@ class Codes {
 }  // namespace
 
 void use_codes(Graph& graph, const PassContext& context) {
-  if (context.code_products) Codes(graph).run();
+  if (context.code_products) Codes(graph, context.float8_products).run();
 }
 
 }  // namespace hone::passes

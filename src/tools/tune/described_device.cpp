@@ -66,6 +66,7 @@ void visit(Info& info, Visitor&& fields) {
   fields.flag("byteMatmuls", info.byte_matmuls);
   fields.flag("byteDots", info.byte_dots);
   fields.flag("codeProducts", info.code_products);
+  fields.flag("float8Products", info.float8_products);
   fields.flag("quantizedWeights", info.quantized_weights);
   fields.flag("halfQuantizedWeights", info.half_quantized_weights);
   fields.real("f32Flops", info.rates.f32_flops);

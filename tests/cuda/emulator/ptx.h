@@ -58,6 +58,38 @@ struct Bf16 {
   operator float() const { return emulated_bits<float>(static_cast<unsigned>(bits) << 16); }
 };
 
+/// What a code of E4M3 stands for.
+inline float of_e4m3(unsigned char bits) {
+  const int exponent = bits >> 3 & 15, fraction = bits & 7;
+  if ((bits & 0x7f) == 0x7f) return NAN;
+  const float size = exponent == 0 ? ldexpf(static_cast<float>(fraction), -9)
+                                   : ldexpf(static_cast<float>(8 + fraction), exponent - 10);
+  return bits >> 7 == 0 ? size : -size;
+}
+struct E4m3 {
+  unsigned char bits;
+  operator float() const {
+    static const std::vector<float> all = [] {
+      std::vector<float> values;
+      for (unsigned code = 0; code < 256; ++code) values.push_back(of_e4m3(static_cast<unsigned char>(code)));
+      return values;
+    }();
+    return all[bits];
+  }
+};
+/// The nearest code, of two the even one; the largest number for what is beyond.
+inline unsigned char bits_of(E4m3, float value) {
+  if (value != value) return 0x7f;
+  const float size = fabsf(value);
+  unsigned char code = 0;
+  while (code < 0x7e && of_e4m3(code + 1) <= size) ++code;
+  if (code < 0x7e) {
+    const float below = size - of_e4m3(code), above = of_e4m3(code + 1) - size;
+    if (above < below || (above == below && code % 2 == 1)) ++code;
+  }
+  return code | (signbit(value) ? 0x80 : 0);
+}
+
 inline unsigned short bits_of(F16, float value) { return emulated_bits<unsigned short>(static_cast<_Float16>(value)); }
 inline unsigned short bits_of(Bf16, float value) { return bf16_bits(value); }
 
@@ -228,7 +260,8 @@ struct Instruction {
 };
 #define HONE_GROUPS(columns)                                                           \
   {"{.reg .pred adds_f16_" #columns ";", multiply_group<F16, float, columns>},         \
-      {"{.reg .pred adds_bf16_" #columns ";", multiply_group<Bf16, float, columns>}, { \
+      {"{.reg .pred adds_bf16_" #columns ";", multiply_group<Bf16, float, columns>},     \
+      {"{.reg .pred adds_e4m3_" #columns ";", multiply_group<E4m3, float, columns>}, { \
     "{.reg .pred adds_s8_" #columns ";", multiply_group<signed char, int, columns>     \
   }
 #define HONE_MULTIPLY(shape, a, b, A, B, Sum, sum) \
@@ -240,8 +273,21 @@ constexpr Instruction kInstructions[] = {
        o[0].as<unsigned short>() = emulated_bits<unsigned short>(static_cast<_Float16>(o[1].as<float>()));
      }},
     {"cvt.rn.bf16.f32 ", [](const Operand* o) { o[0].as<unsigned short>() = bf16_bits(o[1].as<float>()); }},
+    {"cvt.rn.f16x2.e4m3x2 ",
+     [](const Operand* o) {
+       const auto half = [&](unsigned place) {
+         const auto code = static_cast<unsigned char>(o[1].as<unsigned short>() >> 8 * place);
+         return static_cast<unsigned>(bits_of(F16{}, E4m3{code})) << 16 * place;
+       };
+       o[0].as<unsigned>() = half(0) | half(1);
+     }},
+    {"cvt.rn.satfinite.e4m3x2.f32 ",
+     [](const Operand* o) {
+       o[0].as<unsigned short>() = static_cast<unsigned short>(bits_of(E4m3{}, o[1].as<float>()) << 8 | bits_of(E4m3{}, o[2].as<float>()));
+     }},
     HONE_MULTIPLY("m16n8k16", "f16", "f16", F16, F16, float, "f32"),
     HONE_MULTIPLY("m16n8k16", "bf16", "bf16", Bf16, Bf16, float, "f32"),
+    HONE_MULTIPLY("m16n8k32", "e4m3", "e4m3", E4m3, E4m3, float, "f32"),
     HONE_MULTIPLY("m16n8k32", "s8", "s8", signed char, signed char, int, "s32"),
     {"ldmatrix.sync.aligned.m8n8.x4.shared.b16 ", load_matrices<4, false>},
     {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 ", load_matrices<4, true>},

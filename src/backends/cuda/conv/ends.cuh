@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How kernels of convolutions and matmuls finish and store their sums, neighbouring filters side by side. Before this stand CODED and
-// HAS_ZERO (whether sums are of codes, and their operand has a zero point), FILTERS (of all matmuls together), ROW_FILTERS (of each: FILTERS, or a part of it) and the
+// HAS_ZERO (whether sums are of codes, and their operand has a zero point), FOUR_CODES (what makes four codes of as many floats), FILTERS (of all matmuls together), ROW_FILTERS (of each: FILTERS, or a part of it) and the
 // epilogue's switches and functions.
 
 struct Results {
@@ -98,7 +98,7 @@ struct Ends {
           whole[i] = finish(sum, HAS_RESIDUAL ? other[i] : 0.0f, numbers, late[i]);
         }
         Result* const at = to + (i64)pixels[turn] * ROW_FILTERS;
-        if (ENCODES && W == 4) *reinterpret_cast<unsigned*>(at) = codes_of(whole[0], whole[W / 4], whole[W / 2], whole[W * 3 / 4]);
+        if (ENCODES && W == 4) *reinterpret_cast<unsigned*>(at) = FOUR_CODES(whole[0], whole[W / 4], whole[W / 2], whole[W * 3 / 4]);
         else store_floats<W>(whole, at);
       }
     }

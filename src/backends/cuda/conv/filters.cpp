@@ -49,12 +49,13 @@ std::string tensor_text(const char* type, const char* function, DType floats, co
   std::string value = "as_float(x)", switches;
   if (coding) {
     const std::string zero = list.text(coding.zero), scale = list.text(coding.scale);
-    value = fmt::format("((float)x - {}) * {}", zero, scale);
+    value = coding.codes == DType::i8 ? fmt::format("((float)x - {}) * {}", zero, scale)
+                                      : fmt::format("as_float(x) * {}", scale);
     if (type == std::string_view("Added"))
       switches = fmt::format("#define ADDED_ZERO {}\n#define ADDED_SCALE {}\n", zero, scale);
   }
   return fmt::format("typedef {0} {1};\nstatic inline float {2}({1} x, const StepNumbers& numbers) {{ return {3}; }}\n",
-                     type_name(coding ? DType::i8 : floats), type, function, value) +
+                     type_name(coding ? coding.codes : floats), type, function, value) +
          switches;
 }
 
@@ -146,6 +147,7 @@ std::string step_text(const EpilogueStep& step, size_t place, const NumberText& 
     case EpilogueStep::Kind::bias: return "sum + late_bias";
     case EpilogueStep::Kind::formula: return fmt::format("formula_{}(sum)", place);
     case EpilogueStep::Kind::encoding: return encoding_call("sum", step.rounding, step.zero, number);
+    case EpilogueStep::Kind::scaling: return fmt::format("sum * {}", number(1 / step.rounding.scale));
     case EpilogueStep::Kind::rounding: break;
   }
   return rounding_call("sum", step.rounding, number);
@@ -166,9 +168,10 @@ std::string operand_text(const RegionMatch& match) { return RegionTexts(match).o
 
 std::string epilogue_text(const RegionMatch& match, const EpilogueCode& epilogue) {
   const RegionTexts texts(match);
-  const DType result = match.encodes ? DType::i8 : match.anchor->output()->type.dtype;
-  return fmt::format("typedef {} Result;\n#define ENCODES {:d}\n#define ADDS_CODES {:d}\n", type_name(result),
-                     match.encodes, static_cast<bool>(match.residual_codes)) +
+  const DType result = match.encodes ? match.codes : match.anchor->output()->type.dtype;
+  const char* four = match.encodes && result != DType::i8 ? "four_of_e4m3" : "codes_of";
+  return fmt::format("typedef {} Result;\n#define ENCODES {:d}\n#define FOUR_CODES {}\n#define ADDS_CODES {:d}\n",
+                     type_name(result), match.encodes, four, static_cast<bool>(match.residual_codes)) +
          texts.added +
          fmt::format("#define HAS_BIAS {}\n#define LATE_BIAS {}\n#define HAS_RESIDUAL {}\n", epilogue.bias,
                      match.late_bias, epilogue.residual >= 0) +

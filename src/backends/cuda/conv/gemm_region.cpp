@@ -33,7 +33,7 @@ Filters filters_of(const ConvRegion& region) {
 /// The weights' codes; nothing where they are none.
 std::optional<WeightCodes> codes_of(const Anchors& anchors) {
   const size_t axis = anchors.conv || anchors.linears[0].transposed ? 0 : 1;
-  return weight_codes(*anchors.node().input(1)->constant, axis);
+  return weight_codes(*anchors.node().input(1)->constant, axis, anchors.multiplied());
 }
 
 std::string reason_against(const ConvRegion& region) {
@@ -63,14 +63,14 @@ Tensor joined_rows(const std::vector<LinearRegion>& linears) {
 /// [filter][tap][channel] of codes.
 Tensor code_rows(const Anchors& anchors, const WeightCodes& weights) {
   const Filters filters = anchors.filters();
-  TensorBuilder rows(DType::i8, {filters.count, filters.taps, filters.channels});
-  const std::span<int8_t> to = rows.data<int8_t>();
+  TensorBuilder rows(anchors.multiplied(), {filters.count, filters.taps, filters.channels});
+  const std::span<uint8_t> to = rows.codes();
   const bool columns = !anchors.conv && !anchors.linears[0].transposed;  // [channel][filter] in the model
   for (int64_t f = 0, at = 0; f < filters.count; ++f)
     for (int64_t t = 0; t < filters.taps; ++t)
       for (int64_t c = 0; c < filters.channels; ++c)
-        to[static_cast<size_t>(at++)] = weights.codes[static_cast<size_t>(
-            columns ? c * filters.count + f : (f * filters.channels + c) * filters.taps + t)];
+        to[static_cast<size_t>(at++)] = static_cast<uint8_t>(weights.codes[static_cast<size_t>(
+            columns ? c * filters.count + f : (f * filters.channels + c) * filters.taps + t)]);
   return rows.finish();
 }
 
@@ -78,12 +78,14 @@ Tensor code_rows(const Anchors& anchors, const WeightCodes& weights) {
 Tensor factors_of(const Anchors& anchors, const WeightCodes& weights, const Tensor& rows) {
   const Decoding& coding = anchors.coding();
   const auto filters = static_cast<size_t>(anchors.filters().count);
-  const std::span<const int8_t> codes = rows.data<int8_t>();
   std::vector<float> factors(2 * filters);
-  for (size_t f = 0; f < filters; ++f) {
-    const std::span<const int8_t> row = codes.subspan(f * codes.size() / filters, codes.size() / filters);
-    factors[f] = coding.scale * weights.scales[f] * anchors.match().scale;
-    factors[filters + f] = -factors[f] * coding.zero * static_cast<float>(std::accumulate(row.begin(), row.end(), 0));
+  for (size_t f = 0; f < filters; ++f) factors[f] = coding.scale * weights.scales[f] * anchors.match().scale;
+  if (coding.zero != 0) {
+    const std::span<const int8_t> codes = rows.data<int8_t>();
+    for (size_t f = 0; f < filters; ++f) {
+      const std::span<const int8_t> row = codes.subspan(f * codes.size() / filters, codes.size() / filters);
+      factors[filters + f] = -factors[f] * coding.zero * static_cast<float>(std::accumulate(row.begin(), row.end(), 0));
+    }
   }
   return Tensor::of<float>({2, anchors.filters().count}, std::span<const float>(factors));
 }
@@ -119,7 +121,8 @@ std::string reason_against_anchors(const Problem& problem, const Anchors& anchor
     return fmt::format("{} channels", filters.channels);
   if (!anchors.match()) return anchors.match().refusal;
   if (!anchors.coded()) return {};
-  if (anchors.filters().taps * anchors.filters().channels > kMostCodes) return "sums beyond 32 bits";
+  const bool too_deep = anchors.filters().taps * anchors.filters().channels > kMostCodes;
+  if (anchors.sums_integers() && too_deep) return "sums beyond 32 bits";
   return codes_of(anchors) ? "" : "codes, and weights that are none";
 }
 
@@ -156,10 +159,11 @@ std::string window_text(const Anchors& anchors) {
 }
 
 std::string types_text(const Anchors& anchors) {
-  const std::string_view type = type_name(anchors.floats());
-  if (!anchors.coded())
-    return fmt::format("typedef {0} T;\n#define CODED 0\n#define HAS_ZERO 0\n#define MMA_TYPE \"{0}\"\n", type);
-  return fmt::format("typedef signed char T;\n#define CODED 1\n#define HAS_ZERO {:d}\n", anchors.coding().zero != 0);
+  return fmt::format(
+      "typedef {0} T;\n#define CODED {1:d}\n#define SUMS_INTEGERS {2:d}\n#define HAS_ZERO {3:d}\n#define MMA_TYPE "
+      "\"{0}\"\n#define MMA_DEPTH \"{4}\"\n",
+      type_name(anchors.multiplied()), anchors.coded(), anchors.sums_integers(), anchors.coding().zero != 0,
+      anchors.coded() ? 32 : 16);
 }
 
 GemmCode gemm_code(const Problem& problem, const Anchors& anchors) {

@@ -56,6 +56,9 @@ struct Anchors {
   const Decoding& coding() const { return match().operand_codes; }
   bool coded() const { return static_cast<bool>(coding()); }
   DType floats() const { return node().output()->type.dtype; }
+  /// The type of both operands, and whether sums of them are integers.
+  DType multiplied() const { return coded() ? coding().codes : floats(); }
+  bool sums_integers() const { return multiplied() == DType::i8; }
   /// Operands that are fetched at once: 16 bytes.
   int64_t piece() const { return coded() ? kCodesAtOnce : 8; }
   const EpilogueCode& epilogue() const { return conv ? conv->code.epilogue : linears[0].code.epilogue; }

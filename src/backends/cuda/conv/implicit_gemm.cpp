@@ -171,14 +171,14 @@ struct ImplicitGemmFamily {
                   .choice = params,
                   .cluster = params.splits > 1 && params.splits <= kMostInCluster && has_clusters(architecture),
                   .keeps = keeps_residual(anchors, params)};
-    built.source =
-        types_text(anchors) +
-        fmt::format("typedef {} Sum;\n#define KEPT_AT {}\n", anchors.coded() ? "int" : "float", working_bytes(tile)) +
-        fmt::format(
-            "#define BM {}\n#define BN {}\n#define BK {}\n#define WARPS {}\n#define WARPS_M {}\n"
-            "#define STAGES {}\n#define SPLITS {}\n#define CLUSTER {:d}\n",
-            tile.m, tile.n, tile.k * anchors.piece() / 8, tile.warps, tile.warps_m, tile.stages, params.splits,
-            built.code.cluster);
+    built.source = types_text(anchors) +
+                   fmt::format("typedef {} Sum;\n#define KEPT_AT {}\n", anchors.sums_integers() ? "int" : "float",
+                               working_bytes(tile)) +
+                   fmt::format(
+                       "#define BM {}\n#define BN {}\n#define BK {}\n#define WARPS {}\n#define WARPS_M {}\n"
+                       "#define STAGES {}\n#define SPLITS {}\n#define CLUSTER {:d}\n",
+                       tile.m, tile.n, tile.k * anchors.piece() / 8, tile.warps, tile.warps_m, tile.stages,
+                       params.splits, built.code.cluster);
     built.source += fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
                                 built.code.gemm.filters, filters.count) +
                     window_text(anchors) + declare<MatmulParameters, SumParameters>() +

@@ -8,9 +8,9 @@
 //
 // Where several matmuls share their images, FILTERS are those of all of them and each has ROW_FILTERS and a result of its own.
 //
-// Of codes (CODED) the sums are integers, which become floats before anything is done to them; around images lies their zero point.
+// Sums of codes (CODED) that are whole numbers are integers (SUMS_INTEGERS), which become floats before anything is done to them; around images lies their zero point.
 //
-// Before this stand T (elements of both operands) and MMA_TYPE ("f16" or "bf16") or, CODED; Sum (int or float), HAS_ZERO (whether the operand's zero point is no code of 0); BM, BN, BK, WARPS, WARPS_M (of them along BM), STAGES, SPLITS, CLUSTER;
+// Before this stand T (elements of both operands) and MMA_TYPE ("f16", "bf16" or "e4m3") and MMA_DEPTH (of an instruction); CODED; Sum (int or float), HAS_ZERO (whether the operand's zero point is no code of 0); BM, BN, BK, WARPS, WARPS_M (of them along BM), STAGES, SPLITS, CLUSTER;
 // CHANNELS (a multiple of 8), FILTERS (even where SPLITS > 1), ROW_FILTERS (FILTERS or a multiple of BN), TAPS, TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the
 // KEPT_AT (where in shared memory, in bytes, a residual of codes lies), the parameters, the epilogue's switches and finish().
 
@@ -29,7 +29,7 @@
 #define ROWS_A (BM / PASS)           // pieces that a thread fetches per step
 #define ROWS_B (BN / PASS)
 
-#if CODED
+#if SUMS_INTEGERS
 static inline void multiply(int* c, const unsigned* a, unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
@@ -37,7 +37,7 @@ static inline void multiply(int* c, const unsigned* a, unsigned b0, unsigned b1)
 }
 #else
 static inline void multiply(float* c, const unsigned* a, unsigned b0, unsigned b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32." MMA_TYPE "." MMA_TYPE ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+  asm("mma.sync.aligned.m16n8k" MMA_DEPTH ".row.col.f32." MMA_TYPE "." MMA_TYPE ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }

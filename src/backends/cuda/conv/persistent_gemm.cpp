@@ -106,22 +106,26 @@ bool has_warp_groups(const std::vector<std::string>& architectures) {
 
 /// multiply_group(): 64 rows by so many columns, 32 bytes of the inner axis.
 std::string group_text(int64_t columns, const Anchors& anchors) {
-  const bool coded = anchors.coded();
-  const std::string_view type = type_name(anchors.floats());
+  const bool integers = anchors.sums_integers();
+  const std::string_view type = integers ? "s8" : type_name(anchors.multiplied());
   const int64_t sums = columns / 2;
   std::string list, operands;
   for (int64_t i = 0; i < sums; ++i) {
     list += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
-    operands += fmt::format("{}\"+{}\"(c[{}][{}])", i == 0 ? "" : ", ", coded ? 'r' : 'f', i / 4, i % 4);
+    operands += fmt::format("{}\"+{}\"(c[{}][{}])", i == 0 ? "" : ", ", integers ? 'r' : 'f', i / 4, i % 4);
   }
-  const std::string types = coded ? "k32.s32.s8.s8" : fmt::format("k16.f32.{0}.{0}", type);
-  const std::string name = fmt::format("adds_{}_{}", coded ? "s8" : type, columns);
+  const std::string types = fmt::format("k{0}.{1}.{2}.{2}", anchors.coded() ? 32 : 16, integers ? "s32" : "f32", type);
+  const std::string name = fmt::format("adds_{}_{}", type, columns);
   return fmt::format(
       "static inline void multiply_group(Sum (*c)[4], unsigned long long a, unsigned long long b) {{\n  asm volatile("
       "\"{{.reg .pred {0}; setp.ne.b32 {0}, %{1}, 0; wgmma.mma_async.sync.aligned.m64n{2}{3} {{{4}}}, %{5}, %{6}, "
       "{0}{7};}}\""
       " : {8} : \"l\"(a), \"l\"(b), \"r\"(1));\n}}\n",
-      name, sums + 2, columns, types, list, sums, sums + 1, coded ? "" : ", 1, 1, 0, 0", operands);
+      name, sums + 2, columns, types, list, sums, sums + 1,
+      integers          ? ""
+      : anchors.coded() ? ", 1, 1"
+                        : ", 1, 1, 0, 0",
+      operands);
 }
 
 /// Whether a pixel's operands are a row of the input.
@@ -221,7 +225,7 @@ struct PersistentGemmFamily {
                    fmt::format(
                        "typedef {} Sum;\n#define GROUPS {}\n#define PARTS {}\n#define BN {}\n#define STAGES {}\n"
                        "#define KEPT {}\n#define CLUSTER {}\n#define PLAIN {:d}\n",
-                       anchors.coded() ? "int" : "float", tile.groups, tile.parts, tile.n, division.stages,
+                       anchors.sums_integers() ? "int" : "float", tile.groups, tile.parts, tile.n, division.stages,
                        division.kept, params.cluster, is_plain(anchors)) +
                    group_text(tile.n, anchors) +
                    fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,

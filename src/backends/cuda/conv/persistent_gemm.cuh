@@ -247,7 +247,7 @@ static inline Vector<Result, 4> finish_four(const Sum* sums, const Columns& colu
 #if SATURATES
   *reinterpret_cast<unsigned*>(result.at) = saturated_codes(whole[0], whole[1], whole[2], whole[3], (int)ENCODED_ZERO);
 #elif ENCODES
-  *reinterpret_cast<unsigned*>(result.at) = codes_of(whole[0], whole[1], whole[2], whole[3]);
+  *reinterpret_cast<unsigned*>(result.at) = FOUR_CODES(whole[0], whole[1], whole[2], whole[3]);
 #else
   store_floats<4>(whole, result.at);
 #endif

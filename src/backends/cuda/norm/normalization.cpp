@@ -10,6 +10,7 @@
 #include "backends/cuda/support/rounding.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
+#include "ops/weight_codes.h"
 #include "regions/region_match.h"
 
 namespace hone::cuda {
@@ -19,7 +20,7 @@ namespace {
 struct RowParameters {
   static constexpr std::string_view kKernel = "normalization_row";
   Reads x, added, scale, bias;
-  Writes sum, y;
+  Writes sum, y, whole;
   int32_t count = 0;
   float epsilon = 0;
   static void fields(auto& self, auto& visit) {
@@ -29,6 +30,7 @@ struct RowParameters {
     visit("bias", self.bias, "T");
     visit("sum", self.sum, "T");
     visit("y", self.y, "Result");
+    visit("whole", self.whole, "T");
     visit("count", self.count);
     visit("epsilon", self.epsilon);
   }
@@ -60,6 +62,7 @@ struct NormalizationCode {
   int64_t added = -1;  // which one is added to it before, or -1
   int64_t sum = -1;    // which result the sum is, or -1
   int64_t y = 0;       // and which the rows
+  int64_t whole = -1;  // which the same rows are before they become codes, or -1
   GivenPlace scale;
   Place bias;
   double epsilon = 0;
@@ -71,6 +74,7 @@ struct NormalizationCode {
     visit("added", self.added, -1, Place::kMost - 1);
     visit("sum", self.sum, -1, Place::kMost - 1);
     visit("y", self.y, 0, Place::kMost - 1);
+    visit("whole", self.whole, -1, Place::kMost - 1);
     GivenPlace::fields(self.scale, visit, "scale");
     Place::fields(self.bias, visit, "bias");
     visit("epsilon", self.epsilon);
@@ -109,34 +113,40 @@ RowForm row_form(const Problem& problem) {
   return form;
 }
 
-/// A normalisation, perhaps rounded, or of the sum of two tensors, which others may read, too.
+/// A normalisation, perhaps rounded, or of the sum of two tensors; others may read the sum, and the floats of which codes are made.
 struct NormalizedRows {
   RoundedNode rounded;
   const Node* sum = nullptr;
+  const Value* whole = nullptr;
 };
 
 NormalizedRows read_rows(const Problem& problem) {
   const std::vector<Node*> nodes = problem.region.nodes();
   if (nodes.size() == 2 && nodes[0]->is(ops::add) && over_rows(*nodes[1]) && nodes[1]->input(0) == nodes[0]->output())
     return {{nodes[1]}, nodes[0]};
+  if (nodes.size() == 2 && over_rows(*nodes[0]) && makes_codes(*nodes[1]) && nodes[1]->input(0) == nodes[0]->output() &&
+      problem.region.outputs().size() == 2)
+    return {{nodes[0], nodes[1]}, nullptr, nodes[0]->output()};
   return {read_rounded(problem)};
 }
 
 std::string reason_against(const Problem& problem, const NormalizedRows& rows) {
   const Node& node = *rows.rounded.node;
-  if (rows.sum == nullptr) {
+  if (rows.sum == nullptr && rows.whole == nullptr) {
     if (std::string reason = reason_not_float(problem, node); !reason.empty()) return reason;
   } else {
-    const TensorType& type = rows.sum->output()->type;
-    if (!is_kernel_float(type.dtype)) return "the sum is not a float";
-    if (node.output()->type != type) return "the sum has another type than the result";
+    const TensorType& type = node.input(0)->type;
+    if (!is_kernel_float(type.dtype)) return "rows are not floats";
+    if (node.output()->type != type) return "rows have another type than the result";
     if (type.shape.elements() == Dim(0)) return "empty input";
-    for (const Value* value : rows.sum->inputs)
-      if (input_index(problem.region, value) < 0 || value->type != type)
-        return "a row is not the sum of two tensors of its type and shape";
+    if (row_form(problem).lanes == 0) return "rows with several results do not stay in registers";
+    const auto whole_input = [&](const Value* value) {
+      return input_index(problem.region, value) >= 0 && value->type == type;
+    };
+    if (rows.sum == nullptr ? !whole_input(node.input(0)) : !std::ranges::all_of(rows.sum->inputs, whole_input))
+      return "a row is not one of a tensor, or the sum of two of its type and shape";
     for (size_t i = 1; i < node.inputs.size(); ++i)
-      if (node.input(i) == node.input(0)) return "the sum is the scale or the bias, too";
-    if (row_form(problem).lanes == 0) return "rows of a sum do not stay in registers";
+      if (node.input(i) == node.input(0)) return "rows are the scale or the bias, too";
   }
   const Shape& x = node.input(0)->type.shape;
   Dim n = x[1];
@@ -182,7 +192,7 @@ void require_parameters(const LoadContext& context, const Place& place, int64_t 
 
 struct NormalizationFamily {
   static constexpr std::string_view kName = "normalization";
-  static constexpr int kVersion = 7;
+  static constexpr int kVersion = 8;
   using Params = NoParams;
   using Code = NormalizationCode;
 
@@ -202,7 +212,7 @@ struct NormalizationFamily {
   }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
-    const auto [rounded, sum] = read_rows(problem);
+    const auto [rounded, sum, whole] = read_rows(problem);
     const Node* node = rounded.node;
     const RowForm form = row_form(problem);
     Built<Code> built;
@@ -210,6 +220,7 @@ struct NormalizationFamily {
     if (sum != nullptr) built.code.added = input_index(problem.region, sum->input(1));
     if (sum != nullptr) built.code.sum = result_of(problem, sum->output());
     built.code.y = result_of(problem, rounded.last()->output());
+    built.code.whole = result_of(problem, whole);
     built.code.scale = place_of(problem, node->input(1), built.constants);
     built.code.bias = place_of(problem, node->input(2), built.constants);
     built.code.epsilon = node->attrs.real("epsilon");
@@ -221,8 +232,10 @@ struct NormalizationFamily {
     if (form.lanes > 0) {
       const auto varies = [](const Value* value) { return value != nullptr && !value->is_constant(); };
       built.source += fmt::format(
-          "#define ROW {}\n#define V {}\n#define LANES {}\n#define CONSTANT_SCALE {:d}\n#define SUMMED {:d}\n", form.n,
-          form.width, form.lanes, !varies(node->input(1)) && !varies(node->input(2)), sum != nullptr);
+          "#define ROW {}\n#define V {}\n#define LANES {}\n#define CONSTANT_SCALE {:d}\n#define SUMMED {:d}\n#define "
+          "KEEPS_WHOLE {:d}\n",
+          form.n, form.width, form.lanes, !varies(node->input(1)) && !varies(node->input(2)), sum != nullptr,
+          whole != nullptr);
     }
     built.source += declare<RowParameters, BlockParameters>() + rounding_text(rounded) + kernels::normalization;
     return built;
@@ -239,8 +252,10 @@ struct NormalizationFamily {
     HONE_CHECK(std::ranges::all_of(outputs, [&](const ConcreteType& type) { return type.dims == dims; }),
                "a normalization in the plan changes the size of {}", join_dims(dims));
     HONE_CHECK(code.added < std::ssize(context.shapes.inputs) && code.sum < std::ssize(outputs) &&
+                   code.whole < std::ssize(outputs) &&
                    (code.added < 0 || alike(context.shapes.inputs[static_cast<size_t>(code.added)])) &&
-                   (code.sum < 0 || alike(outputs[static_cast<size_t>(code.sum)])),
+                   (code.sum < 0 || alike(outputs[static_cast<size_t>(code.sum)])) &&
+                   (code.whole < 0 || alike(outputs[static_cast<size_t>(code.whole)])),
                "a normalization in the plan adds tensors of other types");
     return single(context, code.lanes > 0 ? launch_lanes(code, context, rows) : launch_blocks(code, context, rows));
   }
@@ -256,6 +271,7 @@ struct NormalizationFamily {
                                    .bias = code.bias.pointer(),
                                    .sum = result_pointer(code.sum),
                                    .y = output(code.y),
+                                   .whole = result_pointer(code.whole),
                                    .count = static_cast<int32_t>(rows.count),
                                    .epsilon = static_cast<float>(code.epsilon)};
     return launch_of(*context.module, parameters,

@@ -3,7 +3,7 @@
 // A mean and a variance over a row, then scale and shift. Rows of a fixed length that is not too long stay in registers, of a few
 // neighbouring lanes or of a block; elsewhere a block reads a row again. Before this stand T, Result, CENTRED, ROUND, the parameters
 // and, for the former, ROW (a row's length), V (elements taken at once), LANES (threads of a row: all of one warp, or all of a block),
-// CONSTANT_SCALE and SUMMED (a row is the sum of two). Element i of row r takes scale number r % groups * step + i / inner.
+// CONSTANT_SCALE, SUMMED (a row is the sum of two) and KEEPS_WHOLE (it is stored before it becomes codes, too). Element i of row r takes scale number r % groups * step + i / inner.
 
 #ifdef ROW
 #define TURNS ((ROW / V + LANES - 1) / LANES)
@@ -73,12 +73,16 @@ extern "C" __global__ void normalization_row(NORMALIZATION_ROW_PARAMETERS) {
     if (!CONSTANT_SCALE && scale != nullptr) factors[turn] = reinterpret_cast<const Part*>(scale)[at];
     if (!CONSTANT_SCALE && bias != nullptr) shifts[turn] = reinterpret_cast<const Part*>(bias)[at];
     Vector<Result, V> result;
+    Part kept;
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       const float factor = scale == nullptr ? 1.0f : as_float(factors[turn].at[i]),
-                  shift = bias == nullptr ? 0.0f : as_float(shifts[turn].at[i]);
-      result.at[i] = convert<Result>(ROUND((values[turn][i] - mean) * inverse * factor + shift));
+                  shift = bias == nullptr ? 0.0f : as_float(shifts[turn].at[i]),
+                  normal = (values[turn][i] - mean) * inverse * factor + shift;
+      kept.at[i] = convert<T>(normal);
+      result.at[i] = convert<Result>(ROUND(normal));
     }
+    if (KEEPS_WHOLE) reinterpret_cast<Part*>(whole + row * ROW)[at] = kept;
     reinterpret_cast<Vector<Result, V>*>(y + row * ROW)[at] = result;
   }
 }

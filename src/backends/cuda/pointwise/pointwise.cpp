@@ -11,6 +11,7 @@
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
 #include "base/text.h"
+#include "ops/ops.h"
 #include "regions/pointwise_program.h"
 
 namespace hone::cuda {
@@ -215,13 +216,22 @@ ProgramResult program_of(const Problem& problem) {
   return result;
 }
 
+/// Whether floats of 8 bits are the codes of Hone's passes alone: what ONNX converts them by has rules of its own.
+bool keeps_float8_to_codes(const Node* node) {
+  const auto is_code = [](const Value* value) { return value != nullptr && value->type.dtype == DType::f8e4m3fn; };
+  return node->is(ops::encode_float8) || node->is(ops::decode) ||
+         (std::ranges::none_of(node->inputs, is_code) && std::ranges::none_of(node->outputs, is_code));
+}
+
 std::string reason_against(const Problem& problem, const ProgramResult& result) {
   if (!result.refusal.empty()) return result.refusal;
   if (result.program.operands.size() > kMaxOperands) return "too many operands";
   if (result.program.operands.empty()) return "nothing to read";
-  if (!has_type_name(problem.region.outputs()[0]->type.dtype)) return "a type that the GPU does not have";
+  const bool coded = std::ranges::all_of(problem.region.nodes(), keeps_float8_to_codes);
+  const auto known = [&](DType dtype) { return has_type_name(dtype) || (coded && dtype == DType::f8e4m3fn); };
+  if (!known(problem.region.outputs()[0]->type.dtype)) return "a type that the GPU does not have";
   for (const PointwiseProgram::Operand& operand : result.program.operands)
-    if (!has_type_name(operand.dtype)) return "a type that the GPU does not have";
+    if (!known(operand.dtype)) return "a type that the GPU does not have";
   for (const PointwiseProgram::Operand& operand : result.program.operands)
     if (operand.sizes.size() > kMaxNumbers) return "too many numbers";
   for (const Node* node : problem.region.nodes())

@@ -36,7 +36,7 @@ class CudaSource final : public TacticSource {
     std::vector<Tensor> constants;
     const auto add = [&](const std::string& architecture) {
       Generated generated = family->generate(problem, architecture, tactic);
-      const Blob cubin = compile_cubin(std::string(kernels::prelude) + generated.source, architecture);
+      const Blob cubin = compile_cubin(types_before(generated.source) + generated.source, architecture);
       codes.push_back({architecture, {std::string(family->name), std::move(generated.attrs), family->version}, cubin});
       constants = std::move(generated.constants);  // the same for all
     };

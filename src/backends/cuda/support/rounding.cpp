@@ -8,6 +8,7 @@
 #include "backends/cuda/support/source_text.h"
 #include "base/text.h"
 #include "ops/ops.h"
+#include "ops/weight_codes.h"
 #include "regions/region_match.h"
 
 namespace hone::cuda {
@@ -15,7 +16,7 @@ namespace hone::cuda {
 RoundedNode read_rounded(const Problem& problem) {
   const std::vector<Node*> nodes = problem.region.nodes();
   if (nodes.size() == 1) return {nodes[0]};
-  const bool fits = nodes.size() == 2 && (nodes[1]->is(ops::fake_quantize) || nodes[1]->is(ops::encode)) &&
+  const bool fits = nodes.size() == 2 && (nodes[1]->is(ops::fake_quantize) || makes_codes(*nodes[1])) &&
                     nodes[0]->outputs.size() == 1 && nodes[1]->input(0) == nodes[0]->output() &&
                     problem.region.outputs().size() == 1 && problem.region.outputs()[0] == nodes[1]->output();
   return fits ? RoundedNode{nodes[0], nodes[1]} : RoundedNode{};
@@ -50,6 +51,9 @@ std::string rounding_text(const RoundedNode& rounded) {
   const Node* last = rounded.last();
   const std::string result = fmt::format("typedef {} Result;\n", type_name(last->output()->type.dtype));
   if (rounded.rounding == nullptr) return result + "#define ROUND(x) (x)\n";
+  if (last->is(ops::encode_float8))  // rounds as it is stored
+    return result +
+           fmt::format("#define ROUND(x) ((x) * {})\n", real_text(static_cast<float>(1 / last->attrs.real("scale"))));
   const Rounding to = rounding_of(*last);
   const std::string call = last->is(ops::encode) ? encoding_call("x", to, static_cast<float>(last->attrs.real("zero")))
                                                  : rounding_call("x", to);

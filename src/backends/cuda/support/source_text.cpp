@@ -2,6 +2,7 @@
 
 #include "backends/cuda/support/source_text.h"
 
+#include "backends/cuda/support/embedded.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -22,6 +23,7 @@ std::string_view type_name(DType dtype) {
     case DType::i64: return "i64";
     case DType::u64: return "unsigned long long";
     case DType::boolean: return "bool";
+    case DType::f8e4m3fn: return "e4m3";
     default: break;
   }
   throw InternalError(fmt::format("{} has no type on the GPU", name_of(dtype)));
@@ -30,6 +32,11 @@ std::string_view type_name(DType dtype) {
 bool has_type_name(DType dtype) {
   return is_kernel_float(dtype) || dtype == DType::f64 || dtype == DType::boolean ||
          (dtype >= DType::i8 && dtype <= DType::u64);
+}
+
+std::string types_before(std::string_view source) {
+  const bool named = source.find(type_name(DType::f8e4m3fn)) != std::string_view::npos;
+  return named ? std::string(kernels::prelude) + kernels::float8 : kernels::prelude;
 }
 
 bool has_clusters(const std::string& architecture) {

@@ -14,6 +14,8 @@ namespace hone::cuda {
 /// Whether the element type has a name in CUDA C++; and that name.
 bool has_type_name(DType dtype);
 std::string_view type_name(DType dtype);
+/// What stands before every source: the prelude, and E4M3 where the source names it.
+std::string types_before(std::string_view source);
 /// Whether blocks of the architecture ("sm_90") can share their shared memory: compute capability 9 and newer.
 bool has_clusters(const std::string& architecture);
 /// f32, f16 or bf16: what the families for floats work on.
