@@ -70,6 +70,7 @@ struct Thread {
   std::vector<std::vector<Copy>> groups{1};  // the last one is still open
 };
 
+constexpr char kUnwritten = 0x7e;
 alignas(1024) static char dynamic_shared[kMostBlocks][kMostShared];
 static Thread threads[kMostBlocks * kMostThreads];  // of a block behind those of the one before
 static unsigned current = 0;
@@ -200,7 +201,8 @@ std::function<void()> launch(Kernel kernel, const unsigned* shape, void** argume
   if (shape[3] > kMostThreads || shape[4] > kMostShared) fail("the block is too large");
   if (blocks.x * blocks.y * blocks.z > kMostBlocks) fail("the cluster is too large");
   if (shape[0] % blocks.x != 0 || shape[1] % blocks.y != 0 || shape[2] % blocks.z != 0) fail("no whole clusters");
-  return [call = bind(kernel, arguments), grid = uint3{shape[0], shape[1], shape[2]}, block = shape[3], blocks] {
+  return [call = bind(kernel, arguments), grid = uint3{shape[0], shape[1], shape[2]}, block = shape[3],
+          shared = shape[4], blocks] {
     body = &call;
     gridDim = grid;
     blockDim = {block, 1, 1};
@@ -209,8 +211,11 @@ std::function<void()> launch(Kernel kernel, const unsigned* shape, void** argume
       for (unsigned y = 0; y < grid.y; y += blocks.y)
         for (unsigned x = 0; x < grid.x; x += blocks.x) {
           first_block = {x, y, z};
-          memset(dynamic_shared, 0x7e, blocks.x * blocks.y * blocks.z * kMostShared);
+          memset(dynamic_shared, kUnwritten, blocks.x * blocks.y * blocks.z * kMostShared);
           run_cluster();
+          for (unsigned i = 0; i < blocks.x * blocks.y * blocks.z; ++i)
+            for (const char* at = dynamic_shared[i] + shared; at != dynamic_shared[i] + kMostShared; ++at)
+              if (*at != kUnwritten) fail("a block writes behind its shared memory");
         }
   };
 }

@@ -207,7 +207,7 @@ struct ImplicitGemmFamily {
   static GridLaunch launch_matmul(const Code& code, const LoadContext& context, const FinishParameters& finish,
                                   const Images& images) {
     const CtaTile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
-    const bool encodes = context.shapes.outputs[0].dtype == DType::i8;
+    const bool encodes = size_of(context.shapes.outputs[0].dtype) == 1;
     const bool waits = code.cluster || (encodes && code.choice.splits == 1);
     const int64_t working = std::max(shared_bytes(tile), waits ? waiting_bytes(tile) : 0);
     const int64_t shared = code.keeps ? working_bytes(tile) + tile.m * tile.n : working;
