@@ -99,6 +99,12 @@ bool keeps_wide(const BuildOptions& options, const Node& node, DType precision) 
   return required && *required != precision && (required == DType::f16 || required == DType::bf16);
 }
 
+/// Of the architectures that a plan is to serve ("sm_89"), as of the device's own.
+bool all_have_float8(const std::vector<std::string>& targets) {
+  return std::ranges::all_of(targets,
+                             [](const std::string& name) { return parse_integer(name.substr(3)).value_or(0) >= 89; });
+}
+
 /// Graph to graph: simplify, fold, fuse. See passes/pipeline.cpp for the order and its reasons.
 /// They rely on ranks, so a graph that leaves some to the run stays as it is.
 void run_passes(PreparedGraph& prepared, const BuildOptions& options, const DeviceInfo& device,
@@ -114,7 +120,7 @@ void run_passes(PreparedGraph& prepared, const BuildOptions& options, const Devi
        .widen_half = !device.half_arithmetic,
        .byte_matmuls = device.byte_matmuls,
        .code_products = device.code_products,
-       .float8_products = device.float8_products,
+       .float8_products = device.float8_products && all_have_float8(options.targets),
        .quantized_weights = device.quantized_weights,
        .half_quantized_weights = device.half_quantized_weights,
        .folded = &prepared.folded,

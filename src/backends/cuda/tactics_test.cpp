@@ -26,8 +26,10 @@ constexpr uint64_t kSeed = 7;
 
 /// Where sums are rounded to steps, one that lies between two may fall to the other.
 /// Of numbers of E4M3 one beside the middle of two that goes elsewhere is off by a fifteenth.
-double tolerance_of(DType dtype, bool rounds, bool rounds_to_float8) {
+/// Tensor cores add up products of E4M3 in fewer digits than a float has.
+double tolerance_of(DType dtype, bool rounds, bool reads_float8, bool rounds_to_float8) {
   if (rounds_to_float8) return dtype == DType::bf16 ? 5e-2 : 2e-2;
+  if (reads_float8 && dtype == DType::f32) return 1e-3;
   return dtype == DType::bf16 ? 3e-2 : dtype == DType::f16 || rounds ? 4e-3 : 2e-4;
 }
 
@@ -279,8 +281,8 @@ TEST_P(CudaTactics, AgreeWithTheMeaningOfTheRegion) {
                                                  : source == &cublaslt_source() && is_batched_matmul(symbolic);
   std::vector<Case> cases;
   for (const int64_t n : {2, 3}) cases.emplace_back(symbolic, n);
-  const double tolerance =
-      tolerance_of(dtype, sample.has("FakeQuantize") || sample.has("Encode"), sample.has("EncodeFloat8"));
+  const double tolerance = tolerance_of(dtype, sample.has("FakeQuantize") || sample.has("Encode"),
+                                        sample.has("f8e4m3fn"), sample.has("EncodeFloat8"));
   int tried = try_all(device, *source, symbolic, cases, tolerance);
   cases.pop_back();
   tried += try_all(device, *source, symbolic.specialize({{"N", 2}}), cases, tolerance);

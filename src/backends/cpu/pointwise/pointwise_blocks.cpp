@@ -246,6 +246,10 @@ struct BlocksFamily {
       for (const Node* node : problem.region.nodes())
         if (const DType dtype = node->output()->type.dtype; dtype != DType::f32 && dtype != DType::bf16)
           result.refusal = "a step is not f32 or bf16";
+    const auto has_few_bits = [](const Node* node) {
+      return is_small(node->output()->type.dtype) || is_small(node->input(0)->type.dtype);
+    };
+    if (std::ranges::any_of(problem.region.nodes(), has_few_bits)) result.refusal = "numbers of few bits";
     if (!result.refusal.empty()) return out.refuse(kName, std::move(result.refusal));
     const size_t rank = problem.region.outputs()[0]->type.shape.rank();
     for (const Layout layout : {Layout::linear, Layout::channels_last}) {

@@ -196,7 +196,7 @@ Tensor tiled(const Tensor& rows, const PersistentTile& tile) {
 
 struct PersistentGemmFamily {
   static constexpr std::string_view kName = "persistent_gemm";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   using Params = PersistentTactic;
   using Code = PersistentCode;
 

@@ -6,6 +6,7 @@
 #include "backends/cuda/run/mapped_memory.h"
 #include "backends/cuda/run/out_of_memory.h"
 #include "backends/cuda/run/recording.h"
+#include "backends/cuda/support/source_text.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -33,9 +34,8 @@ DeviceInfo describe(CUdevice device) {
   size_t bytes = 0;
   check(driver().cuDeviceTotalMem(&bytes, device), "asking for the GPU's memory");
   info.name = name;
-  const int major = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-            minor = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  info.architecture = fmt::format("sm_{}{}", major, minor);
+  const int major = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  info.architecture = fmt::format("sm_{}{}", major, attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   info.workers = attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   info.memory_bytes = static_cast<int64_t>(bytes);
   info.cache_bytes = attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
@@ -47,7 +47,7 @@ DeviceInfo describe(CUdevice device) {
   info.half_arithmetic = info.half_networks = info.tf32_matmuls = info.bf16_matmuls = true;
   info.half_quantized_weights = true;
   info.code_products = major >= 8;
-  info.float8_products = 10 * major + minor >= 89;
+  info.float8_products = has_float8(info.architecture);
   info.rates = {.f32_flops = 3e12 * info.workers,
                 .memory_bytes = 25e9 * info.workers,
                 .cache_bytes = 50e9 * info.workers,

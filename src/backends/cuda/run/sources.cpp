@@ -10,6 +10,7 @@
 #include "backends/cuda/support/source_text.h"
 #include "backends/cuda/tactic_table.h"
 #include "base/hash.h"
+#include "ops/ops.h"
 
 namespace hone::cuda {
 namespace {
@@ -20,12 +21,22 @@ const CudaTactic* find_family(std::string_view name) {
   return nullptr;
 }
 
+/// What only Hone's passes make; other operators on such numbers are the host's.
+bool has_codes_of_float8(const Graph& region) {
+  return std::ranges::any_of(region.nodes(), [](const Node* node) {
+    return node->is(ops::encode_float8) || (node->is(ops::decode) && node->input(0)->type.dtype == DType::f8e4m3fn);
+  });
+}
+
 class CudaSource final : public TacticSource {
  public:
   std::string_view name() const override { return "cuda"; }
   bool compiles_slowly() const override { return true; }
 
   void propose(const Problem& problem, Candidates& out) const override {
+    if (has_codes_of_float8(problem.region))
+      for (const std::string& architecture : architectures_of(problem))
+        if (!has_float8(architecture)) return out.refuse("cuda", fmt::format("{} has no E4M3", architecture));
     for (const CudaTactic* family : cuda_tactics()) family->propose(problem, out);
   }
 

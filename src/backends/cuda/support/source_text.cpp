@@ -39,9 +39,17 @@ std::string types_before(std::string_view source) {
   return named ? std::string(kernels::prelude) + kernels::float8 : kernels::prelude;
 }
 
-bool has_clusters(const std::string& architecture) {
-  return architecture.starts_with("sm_") && parse_integer(architecture.substr(3)).value_or(0) >= 90;
+namespace {
+
+bool is_at_least(const std::string& architecture, int64_t capability) {
+  return architecture.starts_with("sm_") && parse_integer(architecture.substr(3)).value_or(0) >= capability;
 }
+
+}  // namespace
+
+bool has_clusters(const std::string& architecture) { return is_at_least(architecture, 90); }
+
+bool has_float8(const std::string& architecture) { return is_at_least(architecture, 89); }
 
 bool is_kernel_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 

@@ -18,6 +18,8 @@ std::string_view type_name(DType dtype);
 std::string types_before(std::string_view source);
 /// Whether blocks of the architecture ("sm_90") can share their shared memory: compute capability 9 and newer.
 bool has_clusters(const std::string& architecture);
+/// Whether it converts to E4M3 and multiplies it: 8.9 and newer.
+bool has_float8(const std::string& architecture);
 /// f32, f16 or bf16: what the families for floats work on.
 bool is_kernel_float(DType dtype);
 
