@@ -2,6 +2,8 @@
 
 #include "backends/cuda/run/sources.h"
 
+#include <algorithm>
+
 #include "backends/cuda/cublaslt/cublaslt.h"
 #include "backends/cuda/cudnn/cudnn.h"
 #include "backends/cuda/cudnn/cudnn_attention.h"
