@@ -260,7 +260,7 @@ struct Instruction {
 };
 #define HONE_GROUPS(columns)                                                           \
   {"{.reg .pred adds_f16_" #columns ";", multiply_group<F16, float, columns>},         \
-      {"{.reg .pred adds_bf16_" #columns ";", multiply_group<Bf16, float, columns>},     \
+      {"{.reg .pred adds_bf16_" #columns ";", multiply_group<Bf16, float, columns>},   \
       {"{.reg .pred adds_e4m3_" #columns ";", multiply_group<E4m3, float, columns>}, { \
     "{.reg .pred adds_s8_" #columns ";", multiply_group<signed char, int, columns>     \
   }
@@ -283,7 +283,8 @@ constexpr Instruction kInstructions[] = {
      }},
     {"cvt.rn.satfinite.e4m3x2.f32 ",
      [](const Operand* o) {
-       o[0].as<unsigned short>() = static_cast<unsigned short>(bits_of(E4m3{}, o[1].as<float>()) << 8 | bits_of(E4m3{}, o[2].as<float>()));
+       o[0].as<unsigned short>() =
+           static_cast<unsigned short>(bits_of(E4m3{}, o[1].as<float>()) << 8 | bits_of(E4m3{}, o[2].as<float>()));
      }},
     HONE_MULTIPLY("m16n8k16", "f16", "f16", F16, F16, float, "f32"),
     HONE_MULTIPLY("m16n8k16", "bf16", "bf16", Bf16, Bf16, float, "f32"),
