@@ -35,18 +35,20 @@ def draw(value, random):
     return random.standard_normal(value.shape(), np.float32).astype(value.dtype)
 
 
-def quantised(hone, name, model, folder, mode):
-    random = np.random.default_rng(5)
-    samples, target = folder / f"{name}.npz", folder / f"{name}.{mode}.onnx"
-    np.savez(samples, **{value.name: draw(value, random) for value in zoo.inputs(name)})
-    subprocess.run([hone, "quantize", model, "-o", target, f"--data={samples}", "--method=minmax", f"--mode={mode}"], check=True, stdout=subprocess.DEVNULL)
+def quantise(hone, model, samples, folder, mode, *flags):
+    """The model that `hone quantize` writes, calibrated on arrays of samples by the input's name."""
+    data, target = folder / "samples.npz", folder / f"{mode}.onnx"
+    np.savez(data, **samples)
+    subprocess.run([hone, "quantize", model, "-o", target, f"--data={data}", f"--mode={mode}", *flags], check=True, stdout=subprocess.DEVNULL)
     return target
 
 
 def compare(spec, options, folder):
     name, batch = spec.rsplit(":", 1)
     model = materialise.materialise(name, folder)
-    files = {"fp16": model} | {mode: quantised(options.bin / "hone", name, model, folder, mode) for mode in options.kinds}
+    random = np.random.default_rng(5)
+    samples = {value.name: draw(value, random) for value in zoo.inputs(name)}
+    files = {"fp16": model} | {mode: quantise(options.bin / "hone", model, samples, folder, mode, "--method=minmax") for mode in options.kinds}
     trtexec = gpu.Trtexec(options.bin.resolve() / "trtexec", options.device, folder)
     shapes = zoo.shape_text(name, int(batch))
     row = {"model": name, "batch": int(batch), "build_s": {}}

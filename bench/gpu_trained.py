@@ -9,7 +9,6 @@ Each is quantised by `hone quantize` on training data (16 windows of byte_gpt) a
 
 import argparse
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -17,11 +16,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests"), str(ROOT / "bench")]
 
 import gpu  # noqa: E402
+import gpu_codes  # noqa: E402
 import materialise  # noqa: E402
 import numpy as np  # noqa: E402
-from inference import run_plan  # noqa: E402
+from inference import nats_per_byte, run_plan  # noqa: E402
 
-FLAGS = {"fp32": ["--noTF32"], "fp16": ["--fp16"], "int8": ["--fp16", "--int8"], "fp8": ["--fp16", "--fp8"]}
+FLAGS = {"fp32": gpu.FLAGS["fp32"], **gpu_codes.FLAGS}
 QUANTISED = ("int8", "fp8")
 
 
@@ -33,24 +33,14 @@ def digits():
 
 def byte_gpt():
     windows = np.load(materialise.ZOO / "bytes.npz")["windows"].astype(np.int64)
-
-    def nats(logits):
-        logits = logits.astype(np.float64)
-        logits -= logits.max(-1, keepdims=True)
-        chosen = np.take_along_axis(logits, windows[:, 1:, None], -1)[..., 0]
-        return float((np.log(np.exp(logits).sum(-1)) - chosen).mean())
-
-    return "bytes", windows[:16, :-1], windows[:, :-1], nats
+    return "bytes", windows[:16, :-1], windows[:, :-1], lambda logits: nats_per_byte(logits, windows[:, 1:])
 
 
 def measure(name, case, kind, options, folder):
     operand, samples, inputs, score = case
     model = materialise.materialise(name, folder)
     if kind in QUANTISED:
-        np.savez(folder / "samples.npz", **{operand: samples})
-        made = folder / f"{name}.{kind}.onnx"
-        subprocess.run([options.bin.resolve() / "hone", "quantize", model, "-o", made, "--data=samples.npz", f"--mode={kind}"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        model = made
+        model = gpu_codes.quantise(options.bin / "hone", model, {operand: samples}, folder, kind)
     trtexec = gpu.Trtexec(options.bin.resolve() / "trtexec", options.device, folder)
     shapes = f"{operand}:{'x'.join(map(str, inputs.shape))}"
     log = trtexec(f"--onnx={model}", "--saveEngine=m.plan", "--skipInference", *FLAGS[kind], *[f"--{which}Shapes={shapes}" for which in ("min", "opt", "max")], f"--builderOptimizationLevel={options.level}", "--verbose")

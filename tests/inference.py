@@ -24,6 +24,13 @@ def read_raw(folder, name, role="output"):
     return np.fromfile(path, WORDS[match[2]]).reshape(shape)
 
 
+def nats_per_byte(logits, targets):
+    logits = logits.astype(np.float64)
+    logits -= logits.max(-1, keepdims=True)
+    chosen = np.take_along_axis(logits, targets[..., None], -1)[..., 0]
+    return float((np.log(np.exp(logits).sum(-1)) - chosen).mean())
+
+
 def run_plan(trtexec, plan, feeds, outputs, shapes="", env=None, runs=1):
     """The outputs, by name, of the last of `runs` inferences of the plan file on `feeds`."""
     for path in trtexec.folder.glob("*.raw"):

@@ -9,7 +9,7 @@ import onnx
 import pytest
 import zoo as models
 from conftest import Program
-from inference import check_plan, differences, reference_session, relative_error, run_plan, session_of
+from inference import check_plan, differences, nats_per_byte, reference_session, relative_error, run_plan, session_of
 from liven import DETECTION, liven
 
 TOLERANCE = 1e-4
@@ -145,13 +145,6 @@ def test_digits_cnn_keeps_its_accuracy_in_int8(trtexec, zoo):
     accuracy = float((logits.argmax(1) == data["test_labels"]).mean())
     print(f"digits_cnn in int8: {100 * accuracy:.2f} % of {len(logits)} images")
     assert 100 * accuracy >= 99.0
-
-
-def nats_per_byte(logits, targets):
-    logits = logits.astype(np.float64)
-    logits -= logits.max(-1, keepdims=True)
-    chosen = np.take_along_axis(logits, targets[..., None], -1)[..., 0]
-    return float((np.log(np.exp(logits).sum(-1)) - chosen).mean())
 
 
 def byte_gpt_nats(trtexec, zoo, flags=(), typical=8):
