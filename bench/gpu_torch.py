@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT / "scripts")]
 PAUSE_CYCLES = 3_000_000
 
 
-def vision(name):
+def vision(name, side=224):
     def make(batch):
         import torch
         import torchvision
@@ -31,7 +31,7 @@ def vision(name):
         for weight in model.parameters():
             if weight.dim() > 1 and not weight.any():  # a head that begins with zeros would hide every error before it
                 torch.nn.init.normal_(weight, std=0.02)
-        return model, (torch.randn(batch, 3, 224, 224),)
+        return model, (torch.randn(batch, 3, side, side),)
     return make
 
 
@@ -39,19 +39,37 @@ def tokens(torch, batch, vocabulary):
     return torch.randint(0, vocabulary, (batch, 128))
 
 
-def bert(batch):
+def encoder(name, **options):
+    """A text encoder of transformers, with a mask."""
+    def make(batch):
+        import torch
+        import transformers
+
+        class Encoder(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.model = getattr(transformers, name + "Model")(getattr(transformers, name + "Config")(), **options)
+
+            def forward(self, ids, mask):
+                return self.model(input_ids=ids, attention_mask=mask).last_hidden_state
+
+        return Encoder(), (tokens(torch, batch, 30522), torch.ones(batch, 128, dtype=torch.int64))
+    return make
+
+
+def segformer(batch):
     import torch
     import transformers
 
-    class Encoder(torch.nn.Module):
+    class Segmenter(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.model = transformers.BertModel(transformers.BertConfig(), add_pooling_layer=False)
+            self.model = transformers.SegformerForSemanticSegmentation(transformers.SegformerConfig(num_labels=150))
 
-        def forward(self, ids, mask):
-            return self.model(input_ids=ids, attention_mask=mask).last_hidden_state
+        def forward(self, x):
+            return self.model(pixel_values=x).logits
 
-    return Encoder(), (tokens(torch, batch, 30522), torch.ones(batch, 128, dtype=torch.int64))
+    return Segmenter(), (torch.randn(batch, 3, 512, 512),)
 
 
 def gpt2(batch):
@@ -105,8 +123,10 @@ def yolo(batch):
     return OnnxModule("yolov8n_like.dyn"), (torch.randn(batch, 3, 640, 640),)
 
 
-MODELS = {name: vision(name) for name in ("resnet18", "resnet50", "mobilenet_v3_large", "efficientnet_b0", "vit_b_16", "swin_t", "convnext_tiny")}
-MODELS |= {"hf_bert_base": bert, "hf_gpt2": gpt2, "yolov8n_like": yolo, "llama_160m_token": llama_token}
+MODELS = {name: vision(name) for name in ("resnet18", "resnet50", "mobilenet_v3_large", "efficientnet_b0", "vit_b_16", "swin_t", "convnext_tiny",
+                                          "mobilenet_v2", "shufflenet_v2_x1_0", "densenet121", "vgg16", "squeezenet1_1", "alexnet")}
+MODELS |= {"inception_v3": vision("inception_v3", 299), "hf_bert_base": encoder("Bert", add_pooling_layer=False), "hf_distilbert": encoder("DistilBert"),
+           "hf_gpt2": gpt2, "segformer": segformer, "yolov8n_like": yolo, "llama_160m_token": llama_token}
 
 
 def OnnxModule(name):  # noqa: N802 - a class that exists once torch does
