@@ -210,6 +210,7 @@ void ExecutionPlan::run(cudnnHandle_t handle, const std::vector<int64_t>& names,
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, names.data())
       .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers.data());
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace).finalize("binding operands");
+  const std::lock_guard lock(running_);
   check(cudnn().cudnnBackendExecute(handle, plan_.handle(), pack.handle()), "running an operation graph");
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -114,6 +115,7 @@ class ExecutionPlan {
 
  private:
   Descriptor plan_;
+  mutable std::mutex running_;  // contexts share kernels, and the library writes operands into the plan while it launches
 };
 
 }  // namespace hone::cuda
