@@ -41,7 +41,8 @@ TOLERANCES = {"fp32": 1e-3, "tf32": 5e-3, "fp16": 5e-3, "bf16": 4e-2}
 # sort and select. An engine rounds each result too.
 OF_ROUNDING = 2
 ROUNDED = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16}
-FLAGS = {"fp32": ["--noTF32"], "tf32": [], "fp16": ["--fp16"], "bf16": ["--bf16"]}
+QUANTISED = ("int8", "fp8")
+FLAGS = {"fp32": ["--noTF32"], "tf32": [], "fp16": ["--fp16"], "bf16": ["--bf16"], **{mode: ["--fp16", f"--{mode}"] for mode in QUANTISED}}
 
 
 class Trtexec:
@@ -55,6 +56,19 @@ class Trtexec:
             lines = [line for line in done.stdout.splitlines() if "[E]" in line or "hint" in line or "while" in line]
             raise RuntimeError(" | ".join(lines[-4:]) or done.stdout[-600:])
         return done.stdout
+
+
+def quantise(hone, model, samples, folder, mode, *flags):
+    """The model that `hone quantize` writes, calibrated on sets of arrays by the input's name."""
+    data, target = folder / "samples", folder / f"{mode}.onnx"
+    data.mkdir(exist_ok=True)
+    for number, arrays in enumerate(samples):
+        np.savez(data / f"{number}.npz", **arrays)
+    command = [hone, "quantize", model, "-o", target, f"--data={data}", f"--mode={mode}", *flags]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", timeout=560, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(" | ".join(line.strip() for line in done.stderr.splitlines() if line.strip()))
+    return target
 
 
 def median_ms(log):
@@ -235,7 +249,7 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--models", nargs="+", default=["resnet18.ts", "hf_bert_base.ts"])
-    parser.add_argument("--precisions", nargs="+", default=["fp32"], choices=list(FLAGS))
+    parser.add_argument("--precisions", nargs="+", default=["fp32"], choices=[kind for kind in FLAGS if kind not in QUANTISED])
     parser.add_argument("--batches", nargs="+", type=int, default=[1])
     parser.add_argument("--level", type=int, default=3)
     parser.add_argument("--cache", default="", help="timing cache to use and extend")

@@ -13,7 +13,6 @@ turn the layers' times are written beside the logs, where --logs says so.
 import argparse
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,8 +25,6 @@ import materialise  # noqa: E402
 import numpy as np  # noqa: E402
 import zoo  # noqa: E402
 
-FLAGS = {"fp16": ["--fp16"], "int8": ["--fp16", "--int8"], "fp8": ["--fp16", "--fp8"]}
-
 
 def draw(value, random):
     if value.vocabulary:
@@ -35,26 +32,18 @@ def draw(value, random):
     return random.standard_normal(value.shape(), np.float32).astype(value.dtype)
 
 
-def quantise(hone, model, samples, folder, mode, *flags):
-    """The model that `hone quantize` writes, calibrated on arrays of samples by the input's name."""
-    data, target = folder / "samples.npz", folder / f"{mode}.onnx"
-    np.savez(data, **samples)
-    subprocess.run([hone, "quantize", model, "-o", target, f"--data={data}", f"--mode={mode}", *flags], check=True, stdout=subprocess.DEVNULL)
-    return target
-
-
 def compare(spec, options, folder):
     name, batch = spec.rsplit(":", 1)
     model = materialise.materialise(name, folder)
     random = np.random.default_rng(5)
     samples = {value.name: draw(value, random) for value in zoo.inputs(name)}
-    files = {"fp16": model} | {mode: quantise(options.bin / "hone", model, samples, folder, mode, "--method=minmax") for mode in options.kinds}
+    files = {"fp16": model} | {mode: gpu.quantise(options.bin / "hone", model, [samples], folder, mode, "--method=minmax") for mode in options.kinds}
     trtexec = gpu.Trtexec(options.bin.resolve() / "trtexec", options.device, folder)
     shapes = zoo.shape_text(name, int(batch))
     row = {"model": name, "batch": int(batch), "build_s": {}}
     for kind, file in files.items():
         start = time.time()
-        log = trtexec(f"--onnx={file}", *FLAGS[kind], *[f"--{which}Shapes={shapes}" for which in ("min", "opt", "max")], f"--saveEngine={kind}.plan", "--skipInference", f"--builderOptimizationLevel={options.level}", "--verbose",
+        log = trtexec(f"--onnx={file}", *gpu.FLAGS[kind], *[f"--{which}Shapes={shapes}" for which in ("min", "opt", "max")], f"--saveEngine={kind}.plan", "--skipInference", f"--builderOptimizationLevel={options.level}", "--verbose",
                       "--profilingVerbosity=detailed")
         row["build_s"][kind] = round(time.time() - start, 1)
         if options.logs:
@@ -74,7 +63,7 @@ def main():
     parser.add_argument("models", nargs="+", help="NAME:BATCH, a model of the zoo")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin")
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--kinds", nargs="+", choices=["int8", "fp8"], default=["int8"])
+    parser.add_argument("--kinds", nargs="+", choices=gpu.QUANTISED, default=["int8"])
     parser.add_argument("--level", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--logs", type=pathlib.Path)

@@ -16,13 +16,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests"), str(ROOT / "bench")]
 
 import gpu  # noqa: E402
-import gpu_codes  # noqa: E402
 import materialise  # noqa: E402
 import numpy as np  # noqa: E402
 from inference import nats_per_byte, run_plan  # noqa: E402
 
-FLAGS = {"fp32": gpu.FLAGS["fp32"], **gpu_codes.FLAGS}
-QUANTISED = ("int8", "fp8")
+KINDS = ("fp32", "fp16", *gpu.QUANTISED)
 
 
 def digits():
@@ -39,11 +37,11 @@ def byte_gpt():
 def measure(name, case, kind, options, folder):
     operand, samples, inputs, score = case
     model = materialise.materialise(name, folder)
-    if kind in QUANTISED:
-        model = gpu_codes.quantise(options.bin / "hone", model, {operand: samples}, folder, kind)
+    if kind in gpu.QUANTISED:
+        model = gpu.quantise(options.bin / "hone", model, [{operand: samples}], folder, kind)
     trtexec = gpu.Trtexec(options.bin.resolve() / "trtexec", options.device, folder)
     shapes = f"{operand}:{'x'.join(map(str, inputs.shape))}"
-    log = trtexec(f"--onnx={model}", "--saveEngine=m.plan", "--skipInference", *FLAGS[kind], *[f"--{which}Shapes={shapes}" for which in ("min", "opt", "max")], f"--builderOptimizationLevel={options.level}", "--verbose")
+    log = trtexec(f"--onnx={model}", "--saveEngine=m.plan", "--skipInference", *gpu.FLAGS[kind], *[f"--{which}Shapes={shapes}" for which in ("min", "opt", "max")], f"--builderOptimizationLevel={options.level}", "--verbose")
     used = next((line.split("Precision used: ")[1] for line in log.splitlines() if "Precision used: " in line), "")
     return {"model": name, "type": kind, "score": score(run_plan(trtexec, "m.plan", {operand: inputs}, ["logits"], shapes)["logits"]), "layers": used}
 
@@ -57,7 +55,7 @@ def main():
     options = parser.parse_args()
     rows = []
     for name, case in (("digits_cnn", digits()), ("byte_gpt", byte_gpt())):
-        for kind in FLAGS:
+        for kind in KINDS:
             with tempfile.TemporaryDirectory() as folder:
                 gpu.tell(rows, measure(name, case, kind, options, pathlib.Path(folder)), options.json)
 
