@@ -42,8 +42,7 @@ def measure(name, case, kind, options, folder):
     trtexec = gpu.Trtexec(options.bin.resolve() / "trtexec", options.device, folder)
     shapes = f"{operand}:{'x'.join(map(str, inputs.shape))}"
     log = trtexec(f"--onnx={model}", "--saveEngine=m.plan", "--skipInference", *gpu.FLAGS[kind], *[f"--{which}Shapes={shapes}" for which in ("min", "opt", "max")], f"--builderOptimizationLevel={options.level}", "--verbose")
-    used = next((line.split("Precision used: ")[1] for line in log.splitlines() if "Precision used: " in line), "")
-    return {"model": name, "type": kind, "score": score(run_plan(trtexec, "m.plan", {operand: inputs}, ["logits"], shapes)["logits"]), "layers": used}
+    return {"model": name, "type": kind, "score": score(run_plan(trtexec, "m.plan", {operand: inputs}, ["logits"], shapes)["logits"]), "layers": gpu.precision_used(log)}
 
 
 def main():

@@ -90,15 +90,17 @@ def reference_session(path):
     return session_of(model.SerializeToString())
 
 
-def session_of(model):
-    """A session of a path or of a model in memory, as it stands. Without VNNI the library's sums of 8-bit products saturate at 16
-    bits unless it is told to be precise. Its idle threads leave the processors to the other tests."""
+def session_of(model, rewritten=True):
+    """A session of a path or of a model in memory, with the library's rewriting of the graph or as the model is written. Without VNNI
+    its sums of 8-bit products saturate at 16 bits unless it is told to be precise. Its idle threads leave the processors to the other tests."""
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(3)
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if not rewritten:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
