@@ -284,6 +284,20 @@ bool is_graph(const NamedMessage& given) {
   return graph;
 }
 
+std::vector<FileNode> nodes_in_bodies(const FileNode& given) {
+  std::vector<FileNode> found;
+  const auto read_body = [&](protozero::pbf_tag_type tag, std::string_view field) {
+    if (tag == graph::kNode) found.push_back(read_node(field));
+    return true;
+  };
+  for (const NamedMessage& each : given.attributes)
+    read_fields(each.bytes, [&](protozero::pbf_tag_type tag, std::string_view field) {
+      if (tag == attribute::kGraph || tag == attribute::kGraphs) read_fields(field, read_body);
+      return true;
+    });
+  return found;
+}
+
 bool is_external(const NamedMessage& given) { return integer_in(given.bytes, tensor::kLocation) == 1; }
 
 }  // namespace hone::onnx

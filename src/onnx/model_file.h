@@ -79,7 +79,9 @@ std::string with_element_type(std::string_view value, DType type);
 
 /// Whether the tensor lies in another file.
 bool is_external(const NamedMessage& tensor);
-/// Whether the attribute is a body, whose nodes nobody here looks at.
+/// Whether the attribute is a body.
 bool is_graph(const NamedMessage& attribute);
+/// The nodes of a node's bodies, which nobody here changes.
+std::vector<FileNode> nodes_in_bodies(const FileNode& node);
 
 }  // namespace hone::onnx

@@ -152,6 +152,32 @@ TEST(RaiseOpset, SoftmaxOverTheLastAxisKeepsIt) {
               testing::AllOf(HasSubstr("axes 1 to 2 together"), HasSubstr("node top (Softmax)")));
 }
 
+/// An If that gives what its branches make of x.
+Blob with_branches(const std::string& branch_node) {
+  const auto branch = [&](const std::string& node) {
+    return ModelWriter::graph({.nodes = {node}, .initializers = {}, .inputs = {}, .outputs = {value("b", {2})}});
+  };
+  const std::string condition = ModelWriter::node("If", {"c"}, {"y"},
+                                                  {ModelWriter::graph_attr("then_branch", branch(branch_node)),
+                                                   ModelWriter::graph_attr("else_branch", branch(branch_node))},
+                                                  "choice");
+  return ModelWriter::model_of(ModelWriter::graph({.nodes = {condition},
+                                                   .initializers = {},
+                                                   .inputs = {value("x", {2}), ModelWriter::value("c", 9, {})},
+                                                   .outputs = {value("y", {2})}}),
+                               {ModelWriter::opset("", 12)});
+}
+
+TEST(RaiseOpset, BodiesStayWhereTheyMeanTheSame) {
+  expect_same_meaning(with_branches(ModelWriter::node("Relu", {"x"}, {"b"})), 19);
+  const Blob bytes =
+      with_branches(ModelWriter::node("Softmax", {"x"}, {"b"}, {ModelWriter::integer_attr("axis", 0)}, "inner"));
+  ModelFile file(bytes);
+  EXPECT_THAT(
+      error_of([&] { raise_opset(file, 19, imported(bytes)); }),
+      testing::AllOf(HasSubstr("in its body inner (Softmax) means something else"), HasSubstr("node choice (If)")));
+}
+
 TEST(RaiseOpset, NewerModelsStayAsTheyAre) {
   const Blob bytes = lone(ModelWriter::node("Relu", {"x"}, {"y"}), {2}, {2}, 17);
   ModelFile file(bytes);

@@ -113,25 +113,48 @@ class Raise {
   }
 
   void raise(FileNode& node) {
-    if (std::ranges::any_of(node.attributes, is_graph))
-      throw Error("it has a body", "export the model with a newer operator set");
+    require_same_bodies(node);
     for (const Changed& change : kChanged)
       if (change.op_type == node.op_type && crosses(change.until))
         throw Error(fmt::format("{} {}", node.op_type, change.why),
                     fmt::format("export the model with operator set {} or newer", change.until));
-    if (crosses(13) && (node.op_type == "Softmax" || node.op_type == "LogSoftmax" || node.op_type == "Hardmax"))
-      raise_softmax(node);
-    const bool had_split = attribute_of(node, "split") != nullptr || node.inputs.size() > 1;
+    if (is_changed_softmax(node)) raise_softmax(node);
+    const bool counts_parts = must_count_parts(node);
     for (const BecameOperand& change : kBecameOperand)
-      if (change.op_type == node.op_type && crosses(change.since)) move_attribute(node, change);
-    if (node.op_type == "Split" && crosses(18) && !had_split)
+      if (is_changed(node, change)) move_attribute(node, change);
+    if (counts_parts)
       node.attributes.push_back(
           {"num_outputs", file_.keep(encode_attribute("num_outputs", static_cast<int64_t>(node.outputs.size())))});
   }
 
+  bool is_changed(const FileNode& node, const BecameOperand& change) const {
+    return change.op_type == node.op_type && crosses(change.since) && attribute_of(node, change.attribute) != nullptr;
+  }
+  bool is_changed_softmax(const FileNode& node) const {
+    return crosses(13) && (node.op_type == "Softmax" || node.op_type == "LogSoftmax" || node.op_type == "Hardmax");
+  }
+  /// A Split into equal parts says into how many since operator set 18.
+  bool must_count_parts(const FileNode& node) const {
+    return node.op_type == "Split" && crosses(18) && attribute_of(node, "split") == nullptr && node.inputs.size() < 2;
+  }
+
+  /// Bodies stay as they are: none of their nodes may mean something else now.
+  void require_same_bodies(const FileNode& node) const {
+    for (const FileNode& inner : nodes_in_bodies(node)) {
+      const bool changed =
+          is_changed_softmax(inner) || must_count_parts(inner) ||
+          std::ranges::any_of(
+              kChanged, [&](const Changed& each) { return each.op_type == inner.op_type && crosses(each.until); }) ||
+          std::ranges::any_of(kBecameOperand, [&](const BecameOperand& each) { return is_changed(inner, each); });
+      if (changed && (inner.domain.empty() || inner.domain == "ai.onnx"))
+        throw Error(fmt::format("in its body {} ({}) means something else there", inner.name, inner.op_type),
+                    fmt::format("export the model with operator set {} or newer", to_));
+      require_same_bodies(inner);
+    }
+  }
+
   void move_attribute(FileNode& node, const BecameOperand& change) {
     const NamedMessage* attribute = attribute_of(node, change.attribute);
-    if (attribute == nullptr) return;
     const std::string name = file_.unique_tensor_name(fmt::format("{}_{}", node.outputs.front(), change.attribute));
     file_.add_initializer(name, operand_of(*attribute));
     node.inputs.resize(std::max(node.inputs.size(), change.operand + 1));
