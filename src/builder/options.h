@@ -29,6 +29,7 @@ struct IoFormat {
 struct BuildOptions {
   std::vector<ProfileOptions> profiles;  // empty: one profile, dynamic sizes become 1
   bool fp16 = false, bf16 = false, int8 = false, tf32 = true;
+  bool sparse_weights = false;  // zeros among weights of 2:4 structure need not be multiplied
   bool best = false;  // of the types that these allow, those that turn out fastest; build() itself takes them all
   double accuracy_budget = -1;  // of `best`: how far from FP32 results may be, relatively; -1: any distance
   TensorScales scales;  // for int8: what tensors in f32 are quantised with; those that are not named stay as they are

@@ -8,6 +8,7 @@
 #include "ir/key.h"
 #include "ops/all.h"
 #include "ops/ops.h"
+#include "ops/sparse_weights.h"
 #include "tensor/json.h"
 
 namespace hone {
@@ -101,11 +102,13 @@ std::string problem_part(std::string_view line) {
 Problem parse_problem(std::string_view line, const DeviceInfo& device) {
   std::string key = problem_part(line);
   Precision allowed;
+  allowed.sparse = take_suffix(key, " +2:4");
   allowed.tf32 = !take_suffix(key, " -tf32");
   allowed.i8 = take_suffix(key, " +i8");
   allowed.bf16 = take_suffix(key, " +bf16");
   allowed.f16 = take_suffix(key, " +f16");
   Graph region = parse_key(key, find_op);
+  if (allowed.sparse) prune_weights(region);
   Graph symbolic = region.clone();
   return {.region = std::move(region),
           .symbolic = std::move(symbolic),

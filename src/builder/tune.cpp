@@ -18,6 +18,7 @@
 #include "builder/problems/offers.h"
 #include "builder/region_nodes.h"
 #include "ops/ops.h"
+#include "ops/sparse_weights.h"
 #include "ops/weight_codes.h"
 #include "tuner/select.h"
 
@@ -84,7 +85,9 @@ std::unique_ptr<Problem> problem_of(const BuildSession& session, const ProfilePo
   const Precision allowed{.f16 = session.options.fp16 && !wide,
                           .bf16 = session.options.bf16 && !wide,
                           .i8 = session.options.int8,
-                          .tf32 = session.options.tf32 && !exact};
+                          .tf32 = session.options.tf32 && !exact,
+                          .sparse = session.options.sparse_weights && !session.options.refit &&  // others may have none
+                                    have_sparse_weights(region.nodes)};
   const bool guessed =
       std::any_of(region.nodes.begin(), region.nodes.end(),
                   [&](const Node* node) { return session.sizes.sized_by_data(node->output()->type.shape); }) ||

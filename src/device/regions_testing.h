@@ -2,7 +2,7 @@
 //
 // The regions of tests/regions/*.ir, on which every source of every device is tested. In a file regions stand behind each other
 // as graph text, T for the element type that a test puts in, N for a size that is symbolic; a line of words after # tells what
-// the next region is about. For tests only.
+// the next region is about; behind "# sparse" its weights are pruned to 2:4 structure. For tests only.
 #pragma once
 
 #include <algorithm>
@@ -18,17 +18,23 @@
 #include "device/tactic.h"
 #include "ops/all.h"
 #include "ops/ops.h"
+#include "ops/sparse_weights.h"
 
 namespace hone {
 
 struct RegionSample {
   std::string name;  // file and number: "pool_2"
   std::string text;
+  bool sparse = false;
 
   bool has(std::string_view word) const { return text.find(word) != std::string::npos; }
   /// Whether an element type is put in.
   bool is_typed() const { return with(DType::f16) != with(DType::f32); }
-  Graph graph(DType dtype) const { return parse_graph(with(dtype), find_op); }
+  Graph graph(DType dtype) const {
+    Graph graph = parse_graph(with(dtype), find_op);
+    if (sparse) prune_weights(graph);
+    return graph;
+  }
 
   /// The text with an element type.
   std::string with(DType dtype) const {
@@ -50,6 +56,7 @@ inline void read_file(const std::filesystem::path& path, std::vector<RegionSampl
   RegionSample sample;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("# sparse")) sample.sparse = true;
     if (line.starts_with("#") || line.empty()) continue;
     sample.text += line + "\n";
     if (line != "}") continue;
@@ -96,6 +103,8 @@ inline Problem sample_problem(const Graph& symbolic, int64_t n, const DeviceInfo
   problem.symbols = {{"N", n}};
   problem.region = sample_at(symbolic, n);
   problem.device = device;
+  const auto& nodes = problem.region.nodes();
+  problem.allowed.sparse = have_sparse_weights(std::vector<const Node*>(nodes.begin(), nodes.end()));
   return problem;
 }
 

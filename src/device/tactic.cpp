@@ -27,6 +27,7 @@ std::string Problem::key() const {
   if (allowed.bf16) text += " +bf16";
   if (allowed.i8) text += " +i8";
   if (!allowed.tf32) text += " -tf32";
+  if (allowed.sparse) text += " +2:4";
   return text;
 }
 

@@ -15,9 +15,10 @@
 
 namespace hone {
 
-/// Element kinds that tactics may compute in besides f32.
+/// Element kinds that tactics may compute in besides f32, and whether zeros among weights of 2:4 structure may be left out: all of
+/// the region's have it then.
 struct Precision {
-  bool f16 = false, bf16 = false, i8 = false, tf32 = true;
+  bool f16 = false, bf16 = false, i8 = false, tf32 = true, sparse = false;
 };
 
 struct Problem {

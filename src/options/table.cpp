@@ -147,7 +147,8 @@ constexpr Flag kTable[] = {
          put<&T::calibration_asymmetric>}),
     {"--explicitPrecision", "", "", build, "historic", nullptr, "it has been deprecated and has no effect"},
     {"--sparsity", "", "<mode>", build,
-     "2:4 structure of weights: disable, enable (it is looked for and reported) or force (weights are pruned to it)",
+     "2:4 structure of weights: disable, enable (kernels may leave its zeros out; not with --refit) or force (weights "
+     "are pruned to it)",
      put_sparsity},
     {"--distributiveIndependence", "", "", build, "results do not depend on how work is split", put<&B::deterministic>},
     {"--decomposableAttentions", "", "<names>", build, "attentions that may be split into simple operators", nullptr,

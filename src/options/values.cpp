@@ -137,6 +137,7 @@ void put_accuracy_budget(Options& options, const Argument& argument) {
 
 void put_sparsity(Options& options, const Argument& argument) {
   options.tool.sparsity = read_word(argument, "sparsity mode", {"disable", "enable", "force"});
+  options.build.sparse_weights = options.tool.sparsity != "disable";
 }
 
 void put_runtime(Options& options, const Argument& argument) {

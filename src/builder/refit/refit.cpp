@@ -137,6 +137,7 @@ std::string options_text(const BuildOptions& o) {
               {"other_scales", scales_json(o.other_scales)},
               {"asymmetric", o.codes == Codes::asymmetric},
               {"tf32", o.tf32},
+              {"sparse_weights", o.sparse_weights},
               {"layer_types", o.layer_types},
               {"required_types", o.required_types},
               {"result_types", o.result_types},
@@ -172,6 +173,7 @@ BuildOptions parse_options_text(std::string_view text) {
     o.other_scales = read_scales_json(json.at("other_scales"));
     o.codes = json.at("asymmetric").get<bool>() ? Codes::asymmetric : Codes::symmetric;
     json.at("tf32").get_to(o.tf32);
+    o.sparse_weights = json.at("sparse_weights").get<bool>();
     json.at("layer_types").get_to(o.layer_types);
     json.at("required_types").get_to(o.required_types);
     json.at("result_types").get_to(o.result_types);

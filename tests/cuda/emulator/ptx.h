@@ -120,12 +120,13 @@ void multiply(const Operand* operands) {
   }
 }
 
-/// A matrix in shared memory, rows of 128 bytes whose pieces of 16 are exchanged by the row's number.
+/// A matrix in shared memory: rows of 128 bytes whose pieces of 16 are exchanged by the row's number, or of 64 by half of it.
 template <typename T>
 T element_of(unsigned long long matrix, unsigned row, unsigned k) {
+  const bool wide = matrix >> 62 == 1;
   const unsigned first = (matrix & 0x3fff) << 4, group = (matrix >> 32 & 0x3fff) << 4;
-  const unsigned at = first + row / 8 * group + row % 8 * 128 + k * sizeof(T);
-  return *reinterpret_cast<const T*>(own_shared() + (at ^ (at >> 7 & 7) << 4));
+  const unsigned at = first + row / 8 * group + row % 8 * (wide ? 128 : 64) + k * sizeof(T);
+  return *reinterpret_cast<const T*>(own_shared() + (at ^ (at >> 7 & (wide ? 7 : 3)) << 4));
 }
 
 /// 64 rows of A by kColumns of B, 32 bytes of each, by four warps. Both have arrived: they are read at once.
@@ -149,6 +150,34 @@ void multiply_group(const Operand* operands) {
   }
 }
 
+/// The same of 16 weights that are kept of 32: kThreads says which two of every four threads tell where each was among four.
+template <typename T, unsigned kThreads, unsigned kColumns>
+void multiply_sparse(const Operand* operands) {
+  const unsigned long long a = operands[kColumns / 2].as<unsigned long long>(),
+                           b = operands[kColumns / 2 + 1].as<unsigned long long>();
+  const auto words = show(operands[kColumns / 2 + 3].as<unsigned>());
+  const unsigned upper_row = threadIdx.x / 32 % 4 * 16 + lane() / 4;
+  struct Kept {
+    float weight;
+    unsigned channel;
+  } kept[2][16];
+  for (unsigned half = 0; half < 2; ++half)
+    for (unsigned i = 0; i < 16; ++i) {
+      const unsigned word = words[lane() / 4 * 4 + 2 * kThreads + i / 8] >> 16 * half;
+      const unsigned places = word >> i % 8 / 2 * 4 & 15, place = places >> i % 2 * 2 & 3;
+      if ((places & 3) == places >> 2) fail("a sparse weight is told twice");
+      kept[half][i] = {element_of<T>(a, upper_row + half * 8, i), i / 2 * 4 + place};
+    }
+  for (unsigned i = 0; i < kColumns / 4; ++i) {
+    const unsigned column = i / 2 * 8 + lane() % 4 * 2 + i % 2;
+    for (unsigned half = 0; half < 2; ++half) {
+      float& sum = operands[i / 2 * 4 + 2 * half + i % 2].as<float>();
+      for (const Kept& each : kept[half])
+        sum += each.weight * static_cast<float>(element_of<T>(b, column, each.channel));
+    }
+  }
+}
+
 /// Each lane names a row of 16 bytes; matrix i is that of the rows that lanes 8 i and up name.
 template <unsigned kMatrices, bool kTransposed>
 void load_matrices(const Operand* operands) {
@@ -161,6 +190,18 @@ void load_matrices(const Operand* operands) {
     }
     memcpy(&operands[i].as<unsigned>(), pair, 4);
   }
+}
+
+/// The other way round: what lanes hold becomes rows, or columns of them.
+template <unsigned kMatrices, bool kTransposed>
+void store_matrices(const Operand* operands) {
+  const auto rows = show(operands[0].shared());
+  for (unsigned i = 0; i < kMatrices; ++i)
+    for (unsigned k = 0; k < 2; ++k) {
+      const unsigned across = lane() % 4 * 2 + k, down = lane() / 4;
+      const auto element = static_cast<unsigned short>(operands[1 + i].as<unsigned>() >> 16 * k);
+      memcpy(rows[8 * i + (kTransposed ? across : down)] + (kTransposed ? down : across) * 2, &element, 2);
+    }
 }
 
 template <unsigned kBytes, bool kGiven>
@@ -264,6 +305,12 @@ struct Instruction {
       {"{.reg .pred adds_e4m3_" #columns ";", multiply_group<E4m3, float, columns>}, { \
     "{.reg .pred adds_s8_" #columns ";", multiply_group<signed char, int, columns>     \
   }
+#define HONE_SPARSE(columns)                                                                \
+  {"{.reg .pred adds_f16_" #columns "_sparse0;", multiply_sparse<F16, 0, columns>},         \
+      {"{.reg .pred adds_f16_" #columns "_sparse1;", multiply_sparse<F16, 1, columns>},     \
+      {"{.reg .pred adds_bf16_" #columns "_sparse0;", multiply_sparse<Bf16, 0, columns>}, { \
+    "{.reg .pred adds_bf16_" #columns "_sparse1;", multiply_sparse<Bf16, 1, columns>        \
+  }
 #define HONE_MULTIPLY(shape, a, b, A, B, Sum, sum) \
   { "mma.sync.aligned." shape ".row.col." sum "." a "." b "." sum " ", multiply<A, B, Sum> }
 constexpr Instruction kInstructions[] = {
@@ -292,6 +339,7 @@ constexpr Instruction kInstructions[] = {
     HONE_MULTIPLY("m16n8k32", "s8", "s8", signed char, signed char, int, "s32"),
     {"ldmatrix.sync.aligned.m8n8.x4.shared.b16 ", load_matrices<4, false>},
     {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 ", load_matrices<4, true>},
+    {"stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 ", store_matrices<4, true>},
     {"cp.async.cg.shared.global [%0], [%1], 16, %2;", copy_later<16, true>},
     {"cp.async.cg.shared.global [%0], [%1], 16;", copy_later<16, false>},
     {"cp.async.commit_group;", close_group},
@@ -341,7 +389,13 @@ constexpr Instruction kInstructions[] = {
     HONE_GROUPS(128),
     HONE_GROUPS(192),
     HONE_GROUPS(256),
+    HONE_SPARSE(64),
+    HONE_SPARSE(128),
+    HONE_SPARSE(192),
+    HONE_SPARSE(256),
 };
+#undef HONE_GROUPS
+#undef HONE_SPARSE
 #undef HONE_MULTIPLY
 
 inline const Instruction& find_instruction(const char* text) {

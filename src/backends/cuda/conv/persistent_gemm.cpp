@@ -4,9 +4,10 @@
 // for the tile that the tuner chooses, so that a step's come as one copy for all blocks of a cluster.
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <iterator>
 
 #include "backends/cuda/conv/gemm_region.h"
+#include "backends/cuda/conv/tiled_weights.h"
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
@@ -16,20 +17,18 @@ namespace hone::cuda {
 namespace {
 
 constexpr size_t kOffers = 5;
-constexpr int64_t kRowBytes = 128, kMostTaps = 64, kMostStages = 8, kMostKept = 4;
+constexpr int64_t kMostTaps = 64, kMostStages = 8, kMostKept = 4;
 constexpr int64_t kSharedBytes = 227 << 10,
-                  kReserved = (8 * 16 * kRowBytes) + 1024 + 256;  // results, alignment, barriers
+                  kReserved = (8 * 16 * kTiledBytes) + 1024 + 256;  // results, alignment, barriers
 constexpr int64_t kThreads = 384;
 
 /// What a block computes at a time: by two groups of four warps the same tile, or by each its own, of `parts` times 64 rows for a group.
-struct PersistentTile {
-  int64_t groups, parts, n;
-  int64_t m() const { return groups * parts * 64; }
+struct Blocking {
+  int64_t groups, parts, columns;
 };
-constexpr std::array kTiles{PersistentTile{2, 1, 256}, PersistentTile{2, 1, 192}, PersistentTile{2, 1, 128},
-                            PersistentTile{2, 1, 64},  PersistentTile{2, 2, 128}, PersistentTile{1, 2, 128},
-                            PersistentTile{1, 2, 64},  PersistentTile{1, 1, 256}, PersistentTile{1, 1, 128},
-                            PersistentTile{1, 1, 64}};
+constexpr std::array kBlockings{Blocking{2, 1, 256}, Blocking{2, 1, 192}, Blocking{2, 1, 128}, Blocking{2, 1, 64},
+                                Blocking{2, 2, 128}, Blocking{1, 2, 128}, Blocking{1, 2, 64},  Blocking{1, 1, 256},
+                                Blocking{1, 1, 128}, Blocking{1, 1, 64}};
 
 struct PersistentParameters {
   static constexpr std::string_view kKernel = "persistent_gemm";
@@ -45,10 +44,26 @@ struct PersistentParameters {
 };
 
 struct PersistentTactic {
-  int64_t tile = 0, cluster = 1;  // of kTiles; blocks that share their weights' way
+  int64_t tile = 0, cluster = 1;  // of kBlockings; blocks that share their weights' way
+  bool sparse = false;            // of four weights two are multiplied
   static void fields(auto& self, auto& visit) {
-    visit("tile", self.tile, 0, static_cast<int64_t>(kTiles.size()) - 1);
+    visit("tile", self.tile, 0, static_cast<int64_t>(kBlockings.size()) - 1);
     visit("cluster", self.cluster, 1, 2);
+    visit("sparse", self.sparse);
+  }
+};
+
+/// Rows are pixels and columns filters, or the other way round: the instruction takes sparse weights as rows.
+struct PersistentTile {
+  Blocking blocking;
+  int64_t pixels, filters;
+  int64_t filter_bytes;  // of a step's weights, each
+  explicit PersistentTile(const PersistentTactic& choice)
+      : blocking(kBlockings[static_cast<size_t>(choice.tile)]),
+        pixels(blocking.groups * blocking.parts * 64),
+        filters(blocking.columns),
+        filter_bytes(choice.sparse ? kSparseBytes : kTiledBytes) {
+    if (choice.sparse) std::swap(pixels, filters);
   }
 };
 
@@ -73,13 +88,13 @@ int64_t size_of_codes_or(DType floats, bool codes) { return codes ? 1 : static_c
 /// As many tiles of what is added as leave room for four stages, and as many stages as there is room for then.
 Division division_of(const PersistentTile& tile, const Anchors& anchors) {
   const bool residual = anchors.epilogue().residual >= 0;
-  const int64_t stage = (tile.m() + tile.n) * kRowBytes;
-  const int64_t added =
-      residual
-          ? tile.m() * tile.n * size_of_codes_or(anchors.floats(), static_cast<bool>(anchors.match().residual_codes))
-          : 0;
+  const int64_t stage = tile.pixels * kTiledBytes + tile.filters * tile.filter_bytes;
+  const int64_t added = residual
+                            ? tile.pixels * tile.filters *
+                                  size_of_codes_or(anchors.floats(), static_cast<bool>(anchors.match().residual_codes))
+                            : 0;
   // Where groups take turns, a tile's place is not the one of the tile before.
-  const int64_t least = residual && tile.groups == 1 ? 2 : 1;
+  const int64_t least = residual && tile.blocking.groups == 1 ? 2 : 1;
   Division best;
   for (int64_t kept = residual ? kMostKept : 1; kept >= least; --kept) {
     const int64_t room = kSharedBytes - kReserved - kept * added, stages = std::min(room / stage, kMostStages);
@@ -99,14 +114,22 @@ std::string reason_against_tiles(const Anchors& anchors) {
   return anchors.epilogue().residual >= 0 && anchors.matmuls() > 1 ? "several matmuls, and a sum" : "";
 }
 
+/// Sparse weights are multiplied by floats of 16 bits, which results and what is added are, too.
+bool fits_sparse(const Anchors& anchors) {
+  const RegionMatch& match = anchors.match();
+  return !anchors.coded() && !match.encodes && !match.residual_codes && anchors.filters().channels % 4 == 0;
+}
+
 /// Whether groups of four warps multiply on all of them (wgmma).
 bool has_warp_groups(const std::vector<std::string>& architectures) {
   return std::ranges::all_of(architectures, [](const std::string& name) { return name == "sm_90"; });
 }
 
-/// multiply_group(): 64 rows by so many columns, 32 bytes of the inner axis.
-std::string group_text(int64_t columns, const Anchors& anchors) {
-  const bool integers = anchors.sums_integers();
+/// An instruction that adds products of 64 rows by so many columns: a function of the sums, the matrices' places and, of sparse weights,
+/// which of four they are.
+std::string instruction_text(std::string_view function, int64_t columns, const Anchors& anchors,
+                             std::string_view places) {
+  const bool integers = anchors.sums_integers(), sparse = !places.empty();
   const std::string_view type = integers ? "s8" : type_name(anchors.multiplied());
   const int64_t sums = columns / 2;
   std::string list, operands;
@@ -114,18 +137,28 @@ std::string group_text(int64_t columns, const Anchors& anchors) {
     list += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
     operands += fmt::format("{}\"+{}\"(c[{}][{}])", i == 0 ? "" : ", ", integers ? 'r' : 'f', i / 4, i % 4);
   }
-  const std::string types = fmt::format("k{0}.{1}.{2}.{2}", anchors.coded() ? 32 : 16, integers ? "s32" : "f32", type);
-  const std::string name = fmt::format("adds_{}_{}", type, columns);
+  const std::string types =
+      fmt::format("k{0}.{1}.{2}.{2}", anchors.coded() || sparse ? 32 : 16, integers ? "s32" : "f32", type);
+  const std::string name = fmt::format("adds_{}_{}{}{}", type, columns, sparse ? "_sparse" : "", places);
   return fmt::format(
-      "static inline void multiply_group(Sum (*c)[4], unsigned long long a, unsigned long long b) {{\n  asm volatile("
-      "\"{{.reg .pred {0}; setp.ne.b32 {0}, %{1}, 0; wgmma.mma_async.sync.aligned.m64n{2}{3} {{{4}}}, %{5}, %{6}, "
-      "{0}{7};}}\""
-      " : {8} : \"l\"(a), \"l\"(b), \"r\"(1));\n}}\n",
+      "static inline void {9}(Sum (*c)[4], unsigned long long a, unsigned long long b{10}) {{\n  asm volatile("
+      "\"{{.reg .pred {0}; setp.ne.b32 {0}, %{1}, 0; wgmma.mma_async{11}.sync.aligned.m64n{2}{3} {{{4}}}, %{5}, %{6}, "
+      "{12}{0}{7};}}\""
+      " : {8} : \"l\"(a), \"l\"(b), \"r\"(1){13});\n}}\n",
       name, sums + 2, columns, types, list, sums, sums + 1,
       integers          ? ""
       : anchors.coded() ? ", 1, 1"
                         : ", 1, 1, 0, 0",
-      operands);
+      operands, function, sparse ? ", unsigned places" : "", sparse ? ".sp" : "",
+      sparse ? fmt::format("%{}, {}, ", sums + 3, places) : "", sparse ? ", \"r\"(places)" : "");
+}
+
+/// What a group does with a tile, and the instructions for it.
+std::string tile_text(const PersistentTile& tile, bool sparse, const Anchors& anchors) {
+  const int64_t columns = tile.blocking.columns;
+  if (!sparse) return instruction_text("multiply_group", columns, anchors, "") + kernels::dense_tile;
+  return instruction_text("multiply_half_0", columns, anchors, "0") +
+         instruction_text("multiply_half_1", columns, anchors, "1") + kernels::sparse_tile;
 }
 
 /// Whether a pixel's operands are a row of the input.
@@ -144,59 +177,49 @@ struct Choice {
 };
 
 /// Microseconds, roughly, on an H100 or H200: what a block multiplies, what it waits for from the second-level cache, and its ends.
-double cost_of(const PersistentTile& tile, int64_t cluster, int64_t pixels, int64_t filters, int64_t steps,
-               int64_t processors) {
-  const int64_t tiles = round_up(blocks_of(pixels, tile.m()), cluster) * blocks_of(filters, tile.n);
-  const int64_t at_once = std::max<int64_t>(processors, 1) * (tile.groups == 1 ? 2 : 1);
-  const auto rounds = static_cast<double>(blocks_of(tiles, at_once) * (tile.groups == 1 ? 2 : 1));
-  const double multiply = static_cast<double>(tile.m() * tile.n * 128) / 7.2e6;
-  const double fetch = static_cast<double>((tile.m() + tile.n / cluster) * kRowBytes) / 48e3;
-  const double end = static_cast<double>(tile.m() * tile.n) / 25e3 * (tile.groups == 1 ? 0.5 : 1.0);
+double cost_of(const PersistentTactic& choice, int64_t pixels, int64_t filters, int64_t steps, int64_t processors) {
+  const PersistentTile tile(choice);
+  const bool in_turns = tile.blocking.groups == 1;
+  const int64_t tiles = round_up(blocks_of(pixels, tile.pixels), choice.cluster) * blocks_of(filters, tile.filters);
+  const int64_t at_once = std::max<int64_t>(processors, 1) * (in_turns ? 2 : 1);
+  const auto rounds = static_cast<double>(blocks_of(tiles, at_once) * (in_turns ? 2 : 1));
+  const auto results = static_cast<double>(tile.pixels * tile.filters);
+  const double multiply = results * 128 / (choice.sparse ? 12e6 : 7.2e6);
+  const double fetch =
+      static_cast<double>(tile.pixels * kTiledBytes + tile.filters * tile.filter_bytes / choice.cluster) / 48e3;
+  const double end = results / 25e3 * (in_turns ? 0.5 : 1.0);
   return 3.0 + rounds * (static_cast<double>(steps) * std::max(multiply, fetch) + end);
 }
 
 /// The best few, most promising first; the first one in the other kind of cluster, too. A tile's filters are of one of the matmuls.
-std::vector<PersistentTactic> choices(const Anchors& anchors, int64_t processors) {
+std::vector<PersistentTactic> choices(const Anchors& anchors, int64_t processors, bool sparse) {
   const Filters filters = anchors.filters();
   const int64_t count = filters.count * anchors.matmuls(), pixels = anchors.pixels();
   const int64_t steps = blocks_of(filters.taps * filters.channels, 8 * anchors.piece());
   std::vector<Choice> list;
-  for (size_t i = 0; i < kTiles.size(); ++i) {
-    const PersistentTile& tile = kTiles[i];
-    if (anchors.matmuls() > 1 && filters.count % tile.n != 0) continue;
+  for (size_t i = 0; i < kBlockings.size(); ++i) {
+    const auto with = [&](int64_t cluster) { return PersistentTactic{static_cast<int64_t>(i), cluster, sparse}; };
+    const PersistentTile tile(with(1));
+    if (anchors.matmuls() > 1 && filters.count % tile.filters != 0) continue;
     if (division_of(tile, anchors).stages < 2) continue;
-    const auto cost = [&](int64_t cluster) { return cost_of(tile, cluster, pixels, count, steps, processors); };
-    const int64_t cluster = pixels > tile.m() && cost(2) < cost(1) ? 2 : 1;
-    list.push_back({{static_cast<int64_t>(i), cluster}, cost(cluster)});
+    const auto cost = [&](int64_t cluster) { return cost_of(with(cluster), pixels, count, steps, processors); };
+    const int64_t cluster = pixels > tile.pixels && cost(2) < cost(1) ? 2 : 1;
+    list.push_back({with(cluster), cost(cluster)});
   }
   std::ranges::stable_sort(list, {}, &Choice::cost);
   if (list.size() > kOffers) list.resize(kOffers);
   std::vector<PersistentTactic> tactics;
   for (const Choice& choice : list) tactics.push_back(choice.tactic);
-  if (!tactics.empty() && pixels > kTiles[static_cast<size_t>(tactics[0].tile)].m())
-    tactics.push_back({tactics[0].tile, 3 - tactics[0].cluster});
+  if (!tactics.empty() && pixels > PersistentTile(tactics[0]).pixels) {
+    tactics.push_back(tactics[0]);
+    tactics.back().cluster = 3 - tactics[0].cluster;
+  }
   return tactics;
-}
-
-/// Rows of filters as the kernel copies them: [tile][step][filter of the tile][128 bytes], pieces of 16 exchanged by the filter's number.
-Tensor tiled(const Tensor& rows, const PersistentTile& tile) {
-  constexpr int64_t kPiece = 16, kPieces = kRowBytes / kPiece;
-  const int64_t filters = rows.dims()[0], bytes = static_cast<int64_t>(rows.bytes().size()) / filters;
-  const int64_t tiles = blocks_of(filters, tile.n), steps = blocks_of(bytes, kRowBytes);
-  TensorBuilder laid(rows.dtype(), {tiles, steps, tile.n, kRowBytes / static_cast<int64_t>(size_of(rows.dtype()))});
-  std::memset(laid.bytes(), 0, static_cast<size_t>(tiles * steps * tile.n * kRowBytes));
-  for (int64_t filter = 0; filter < filters; ++filter)
-    for (int64_t at = 0; at < bytes; at += kPiece) {
-      const int64_t row = filter % tile.n, step = at / kRowBytes, piece = at % kRowBytes / kPiece ^ row % kPieces;
-      const int64_t to = ((filter / tile.n * steps + step) * tile.n + row) * kRowBytes + piece * kPiece;
-      std::memcpy(laid.bytes() + to, rows.bytes().data() + filter * bytes + at, kPiece);
-    }
-  return laid.finish();
 }
 
 struct PersistentGemmFamily {
   static constexpr std::string_view kName = "persistent_gemm";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = PersistentTactic;
   using Code = PersistentCode;
 
@@ -206,7 +229,10 @@ struct PersistentGemmFamily {
     std::string reason = reason_against_anchors(problem, anchors);
     if (reason.empty()) reason = reason_against_tiles(anchors);
     if (!reason.empty()) return out.refuse(kName, std::move(reason));
-    for (const PersistentTactic& choice : choices(anchors, problem.device.workers))
+    std::vector<PersistentTactic> offers = choices(anchors, problem.device.workers, false);
+    if (problem.allowed.sparse && fits_sparse(anchors))
+      std::ranges::move(choices(anchors, problem.device.workers, true), std::back_inserter(offers));
+    for (const PersistentTactic& choice : offers)
       out.offer({"cuda", std::string(kName), write_fields(choice),
                  std::vector<Layout>(problem.region.inputs().size(), anchors.layout()),
                  std::vector<Layout>(problem.region.outputs().size(), anchors.layout())});
@@ -215,37 +241,40 @@ struct PersistentGemmFamily {
   static Built<Code> generate(const Problem& problem, const std::string&, const Params& params, const Tactic&) {
     const Anchors anchors(problem.region);
     const Filters filters = anchors.filters();
-    const PersistentTile& tile = kTiles[static_cast<size_t>(params.tile)];
+    const PersistentTile tile(params);
     const Division division = division_of(tile, anchors);
     Built<Code> built;
     built.constants = constants_for(anchors);
-    built.constants[0] = tiled(built.constants[0], tile);
+    built.constants[0] =
+        params.sparse ? tiled_sparse(built.constants[0], tile.filters) : tiled(built.constants[0], tile.filters);
     built.code = {.gemm = gemm_code(problem, anchors), .choice = params, .shared = division.bytes};
-    built.source = types_text(anchors) +
-                   fmt::format(
-                       "typedef {} Sum;\n#define GROUPS {}\n#define PARTS {}\n#define BN {}\n#define STAGES {}\n"
-                       "#define KEPT {}\n#define CLUSTER {}\n#define PLAIN {:d}\n",
-                       anchors.sums_integers() ? "int" : "float", tile.groups, tile.parts, tile.n, division.stages,
-                       division.kept, params.cluster, is_plain(anchors)) +
-                   group_text(tile.n, anchors) +
-                   fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
-                               built.code.gemm.filters, filters.count) +
-                   window_text(anchors) + declare<PersistentParameters>() +
-                   epilogue_text(anchors.match(), built.code.gemm.epilogue) + unrounded_text(anchors.match()) +
-                   kernels::ends + kernels::persistent_gemm;
+    built.source =
+        types_text(anchors) +
+        fmt::format(
+            "typedef {} Sum;\n#define GROUPS {}\n#define PARTS {}\n#define BM {}\n#define BN {}\n"
+            "#define FILTER_BYTES {}\n#define STAGES {}\n#define KEPT {}\n#define CLUSTER {}\n#define PLAIN {:d}\n",
+            anchors.sums_integers() ? "int" : "float", tile.blocking.groups, tile.blocking.parts, tile.pixels,
+            tile.filters, tile.filter_bytes, division.stages, division.kept, params.cluster, is_plain(anchors)) +
+        fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
+                    built.code.gemm.filters, filters.count) +
+        window_text(anchors) + declare<PersistentParameters>() +
+        epilogue_text(anchors.match(), built.code.gemm.epilogue) + unrounded_text(anchors.match()) + kernels::ends +
+        kernels::persistent_fetch + tile_text(tile, params.sparse, anchors) + kernels::persistent_gemm;
     return built;
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
-    const PersistentTile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
+    const PersistentTile tile(code.choice);
     const FinishParameters finish = finish_parameters(code.gemm, context);
     const Images images = images_of(code.gemm, context);
-    HONE_CHECK(!context.constants.empty() && context.constants[0].dims.front() == blocks_of(code.gemm.filters, tile.n),
-               "a matmul in the plan has no weights of {} filters", code.gemm.filters);
+    HONE_CHECK(
+        !context.constants.empty() && context.constants[0].dims.front() == blocks_of(code.gemm.filters, tile.filters),
+        "a matmul in the plan has no weights of {} filters", code.gemm.filters);
     const PersistentParameters parameters{
         .x = input(code.gemm.x), .weights = constant(0), .finish = finish, .images = images};
     const int64_t cluster = code.choice.cluster;
-    const int64_t tiles = blocks_of(blocks_of(images.pixels, tile.m()), cluster) * blocks_of(code.gemm.filters, tile.n);
+    const int64_t tiles =
+        blocks_of(blocks_of(images.pixels, tile.pixels), cluster) * blocks_of(code.gemm.filters, tile.filters);
     GridLaunch launch =
         launch_of(*context.module, parameters, {{cluster}, kThreads, static_cast<unsigned>(code.shared)});
     // No more than run at once, or the others would begin when these have done their share.
