@@ -16,6 +16,11 @@ RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel
                          Roundings roundings = Roundings::refused);
 
 EpilogueCode epilogue_code(const RegionMatch& match, bool bias);
+/// How floats are made of codes inside the region; nothing where they are not.
+Decoding decoding_of(const Value* floats);
+/// Of an anchor that nothing follows in the region.
+RegionMatch match_bare(const Node* anchor, Roundings roundings);
+
 /// Constant weights times the region's scale.
 Floats scaled_weights(const RegionMatch& match, const Tensor& weights);
 /// The anchor's own bias, scaled, plus the region's, one value per channel; empty when there is none.

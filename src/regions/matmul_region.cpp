@@ -32,15 +32,20 @@ const OperandCode& operand(const MatmulCode& code, size_t i) {
 
 /// The nodes of read_linear_regions() where there are several, else none.
 std::vector<const Node*> parallel_linears(const Graph& region) {
-  const std::vector<Node*> nodes = region.nodes();
-  if (nodes.size() < 2 || region.outputs().size() != nodes.size()) return {};
+  std::vector<Node*> nodes = region.nodes();
+  const auto decoders = std::erase_if(nodes, [](const Node* node) { return node->is(ops::decode); });
+  const bool linears = std::ranges::all_of(nodes, [](const Node* node) { return node->is(ops::linear); });
+  if (!linears || nodes.size() < 2 || region.outputs().size() != nodes.size()) return {};
+  const Value* input = undecoded(nodes[0]->input(0));
+  const Decoding decoding = decoding_of(nodes[0]->input(0));
+  if (decoders != (decoding ? nodes.size() : 0) || input->is_constant()) return {};
   const auto constant = [](const Value* value) { return value == nullptr || value->is_constant(); };
   const auto type = [](const Value* value) { return value == nullptr ? TensorType{} : value->type; };
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node &node = *nodes[i], &first = *nodes[0];
     const bool fits =
-        node.is(ops::linear) && node.input(0) == first.input(0) && !node.input(0)->is_constant() &&
-        constant(node.input(1)) && constant(node.input(2)) && type(node.input(1)) == type(first.input(1)) &&
+        undecoded(node.input(0)) == input && decoding_of(node.input(0)) == decoding && constant(node.input(1)) &&
+        constant(node.input(2)) && type(node.input(1)) == type(first.input(1)) &&
         type(node.input(2)) == type(first.input(2)) && (node.input(2) == nullptr) == (first.input(2) == nullptr) &&
         node.attrs.integer("trans_w") == first.attrs.integer("trans_w") && region.outputs()[i] == node.output();
     if (!fits) return {};
@@ -77,7 +82,7 @@ std::optional<LinearRegion> read_linear_region(const Graph& region, Roundings ro
 
 std::vector<LinearRegion> read_linear_regions(const Graph& region, Roundings roundings) {
   std::vector<LinearRegion> list;
-  for (const Node* node : parallel_linears(region)) list.push_back(linear_region(region, {.anchor = node}));
+  for (const Node* node : parallel_linears(region)) list.push_back(linear_region(region, match_bare(node, roundings)));
   if (!list.empty()) return list;
   if (std::optional<LinearRegion> one = read_linear_region(region, roundings)) list.push_back(std::move(*one));
   return list;

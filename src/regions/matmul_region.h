@@ -46,7 +46,7 @@ struct LinearRegion {
 /// Nothing when the region does not begin with Linear.
 std::optional<LinearRegion> read_linear_region(const Graph& region, Roundings roundings = Roundings::refused);
 /// A region that is several of them, of one input and with constant weights and biases of the same sizes (queries, keys and
-/// values): each, without an epilogue, in the order of the results. Else the one that read_linear_region() finds, or none.
+/// values), perhaps of codes: each, without an epilogue, in the order of the results. Else the one that read_linear_region() finds, or none.
 std::vector<LinearRegion> read_linear_regions(const Graph& region, Roundings roundings = Roundings::refused);
 
 struct MatmulCode {

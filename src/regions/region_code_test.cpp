@@ -168,6 +168,24 @@ TEST(LinearRegions, MatmulsOfOneInputAreReadEach) {
   EXPECT_FALSE(read_linear_region(graph)->match) << "as one matmul with an epilogue";
 }
 
+TEST(LinearRegions, MatmulsOfTheSameCodesAreReadEachByThoseWhoKnowCodes) {
+  constexpr std::string_view kText =
+      "(%x: i8[2,16]) {{\n %d = Decode(%x) {{scale=0.5, zero=3, to=\"f16\"}}\n %e = Decode(%x) {{scale={}, zero=3, "
+      "to=\"f16\"}}\n %w = constant f16[16,4]!01\n %u = constant f16[16,4]!02\n %y = Linear(%d, %w)\n "
+      "%z = Linear(%e, %u)\n return %y, %z\n}}";
+  const Graph graph = graph_of(fmt::format(kText, 0.5));
+  const std::vector<LinearRegion> regions = read_linear_regions(graph, Roundings::codes);
+  ASSERT_EQ(regions.size(), 2U);
+  for (const LinearRegion& region : regions) {
+    EXPECT_TRUE(region.match);
+    EXPECT_EQ(region.match.operand_codes, (Decoding{0.5F, 3, DType::i8}));
+    EXPECT_EQ(region.code.input, 0);
+  }
+  EXPECT_EQ(read_linear_regions(graph)[0].match.refusal, "its tensors are codes");
+  const Graph apart = graph_of(fmt::format(kText, 0.25));
+  EXPECT_FALSE(read_linear_regions(apart, Roundings::codes)[0].match) << "codes of two scales";
+}
+
 TEST(LinearRegions, OtherwiseAreTheOneWithItsEpilogue) {
   const Graph graph = graph_of(
       "(%x: f32[2,6]) {\n %w = constant f32[6,4]!01\n %u = constant f32[6,5]!02\n %y = Linear(%x, %w)\n "

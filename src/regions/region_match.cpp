@@ -36,6 +36,11 @@ bool is_channel_constant(const Value* value, const Shape& result, size_t channel
   return value->is_constant() && is_float(value->type.dtype) && is_per_channel(value, result, channel_axis);
 }
 
+void refuse_unread(RegionMatch& match, Roundings roundings) {
+  if (match && match.rounds && roundings == Roundings::refused) match.refusal = "its result is rounded to codes";
+  if (match && match.has_codes() && roundings != Roundings::codes) match.refusal = "its tensors are codes";
+}
+
 class Matcher {
  public:
   Matcher(const Graph& region, const Node* anchor, size_t channel_axis) : region_(region), channel_axis_(channel_axis) {
@@ -181,12 +186,10 @@ class Matcher {
     return match_.rounds = match_.encodes = true;
   }
 
-  /// How floats are made of codes inside the region; nothing where they are not.
   Decoding decode(const Value* floats) {
-    if (undecoded(floats) == floats) return {};
-    ++absorbed_;
-    const Node& node = *floats->producer;
-    return {real_of(node.attrs, "scale"), real_of(node.attrs, "zero"), node.input(0)->type.dtype};
+    const Decoding decoding = decoding_of(floats);
+    if (decoding) ++absorbed_;
+    return decoding;
   }
 
   /// The bytes that a residual of floats is made of here, or the floats.
@@ -226,8 +229,13 @@ const Node* anchor_of(const Graph& region, const OpDef& op) {
 
 RegionMatch match_region(const Graph& region, const Node* anchor, size_t channel_axis, Roundings roundings) {
   RegionMatch match = Matcher(region, anchor, channel_axis).run();
-  if (match && match.rounds && roundings == Roundings::refused) match.refusal = "its result is rounded to codes";
-  if (match && match.has_codes() && roundings != Roundings::codes) match.refusal = "its tensors are codes";
+  refuse_unread(match, roundings);
+  return match;
+}
+
+RegionMatch match_bare(const Node* anchor, Roundings roundings) {
+  RegionMatch match{.anchor = anchor, .operand_codes = decoding_of(anchor->input(0))};
+  refuse_unread(match, roundings);
   return match;
 }
 
@@ -263,6 +271,12 @@ std::vector<const Node*> formula_behind(const Graph& region, const Value* from) 
 const Value* undecoded(const Value* value) {
   const Node* node = value->producer;
   return node != nullptr && node->is(ops::decode) && value->uses.size() == 1 ? node->input(0) : value;
+}
+
+Decoding decoding_of(const Value* floats) {
+  if (undecoded(floats) == floats) return {};
+  const Node& node = *floats->producer;
+  return {real_of(node.attrs, "scale"), real_of(node.attrs, "zero"), node.input(0)->type.dtype};
 }
 
 int input_index(const Graph& region, const Value* value) {

@@ -30,10 +30,16 @@ Filters filters_of(const ConvRegion& region) {
   return {region.code.channels, elements(kernel), channels};
 }
 
-/// The weights' codes; nothing where they are none.
-std::optional<WeightCodes> codes_of(const Anchors& anchors) {
-  const size_t axis = anchors.conv || anchors.linears[0].transposed ? 0 : 1;
-  return weight_codes(*anchors.node().input(1)->constant, axis, anchors.multiplied());
+/// The codes of the convolution's weights, or of each matmul's; nothing where some are none.
+std::optional<std::vector<WeightCodes>> codes_of(const Anchors& anchors) {
+  std::vector<WeightCodes> list;
+  const auto add = [&](const Node& node, size_t axis) {
+    std::optional<WeightCodes> codes = weight_codes(*node.input(1)->constant, axis, anchors.multiplied());
+    if (codes) list.push_back(std::move(*codes));
+  };
+  if (anchors.conv) add(anchors.node(), 0);
+  for (const LinearRegion& linear : anchors.linears) add(linear.node(), linear.transposed ? 0 : 1);
+  return std::ssize(list) == anchors.matmuls() ? std::optional(std::move(list)) : std::nullopt;
 }
 
 std::string reason_against(const ConvRegion& region) {
@@ -61,25 +67,28 @@ Tensor joined_rows(const std::vector<LinearRegion>& linears) {
 }
 
 /// [filter][tap][channel] of codes.
-Tensor code_rows(const Anchors& anchors, const WeightCodes& weights) {
+Tensor code_rows(const Anchors& anchors, const std::vector<WeightCodes>& weights) {
   const Filters filters = anchors.filters();
-  TensorBuilder rows(anchors.multiplied(), {filters.count, filters.taps, filters.channels});
-  const std::span<uint8_t> to = rows.codes();
+  TensorBuilder rows(anchors.multiplied(), {filters.count * anchors.matmuls(), filters.taps, filters.channels});
   const bool columns = !anchors.conv && !anchors.linears[0].transposed;  // [channel][filter] in the model
-  for (int64_t f = 0, at = 0; f < filters.count; ++f)
-    for (int64_t t = 0; t < filters.taps; ++t)
-      for (int64_t c = 0; c < filters.channels; ++c)
-        to[static_cast<size_t>(at++)] = static_cast<uint8_t>(weights.codes[static_cast<size_t>(
-            columns ? c * filters.count + f : (f * filters.channels + c) * filters.taps + t)]);
+  auto to = rows.codes().begin();
+  for (const WeightCodes& part : weights)
+    for (int64_t f = 0; f < filters.count; ++f)
+      for (int64_t t = 0; t < filters.taps; ++t)
+        for (int64_t c = 0; c < filters.channels; ++c)
+          *to++ = static_cast<uint8_t>(part.codes[static_cast<size_t>(
+              columns ? c * filters.count + f : (f * filters.channels + c) * filters.taps + t)]);
   return rows.finish();
 }
 
 /// Of each filter what its sums are multiplied by; behind them, what a zero point takes off.
-Tensor factors_of(const Anchors& anchors, const WeightCodes& weights, const Tensor& rows) {
+Tensor factors_of(const Anchors& anchors, const std::vector<WeightCodes>& weights, const Tensor& rows) {
   const Decoding& coding = anchors.coding();
-  const auto filters = static_cast<size_t>(anchors.filters().count);
-  std::vector<float> factors(2 * filters);
-  for (size_t f = 0; f < filters; ++f) factors[f] = coding.scale * weights.scales[f] * anchors.match().scale;
+  std::vector<float> factors;
+  for (const WeightCodes& part : weights)
+    for (const float scale : part.scales) factors.push_back(coding.scale * scale * anchors.match().scale);
+  const size_t filters = factors.size();
+  factors.resize(2 * filters);
   if (coding.zero != 0) {
     const std::span<const int8_t> codes = rows.data<int8_t>();
     for (size_t f = 0; f < filters; ++f) {
@@ -87,7 +96,7 @@ Tensor factors_of(const Anchors& anchors, const WeightCodes& weights, const Tens
       factors[filters + f] = -factors[f] * coding.zero * static_cast<float>(std::accumulate(row.begin(), row.end(), 0));
     }
   }
-  return Tensor::of<float>({2, anchors.filters().count}, std::span<const float>(factors));
+  return Tensor::of<float>({2, static_cast<int64_t>(filters)}, std::span<const float>(factors));
 }
 
 }  // namespace
@@ -128,7 +137,7 @@ std::string reason_against_anchors(const Problem& problem, const Anchors& anchor
 
 std::vector<Tensor> constants_for(const Anchors& anchors) {
   std::vector<Tensor> constants;
-  const std::optional<WeightCodes> codes = anchors.coded() ? codes_of(anchors) : std::nullopt;
+  const auto codes = anchors.coded() ? codes_of(anchors) : std::nullopt;
   if (codes) constants.push_back(code_rows(anchors, *codes));
   else constants.push_back(anchors.conv ? filter_rows(*anchors.conv) : joined_rows(anchors.linears));
   std::vector<float> bias;
