@@ -327,6 +327,36 @@ TEST(Regions, MatmulsOfOneInputJoinWhereTheirWeightsAreAlike) {
   EXPECT_EQ(pieces[1].name(), "k");
 }
 
+TEST(Regions, MatmulsOfTheSameCodesJoinWithTheirDecodes) {
+  const auto graph_of = [](std::string_view scale, std::string_view behind) {
+    return parse_graph(fmt::format(R"((%x: i8[4,16]) {{
+      %w = constant f16[16,32]!1
+      %u = constant f16[16,32]!2
+      %dq = Decode(%x) {{scale=0.5, zero=0, to="f16"}} "dq"
+      %q = Linear(%dq, %w) "q"
+      %dk = Decode(%x) {{scale={}, zero=0, to="f16"}} "dk"
+      %k = Linear(%dk, %u) "k"
+      %y = {}(%k) "y"
+      return %q, %y
+    }})",
+                                   scale, behind),
+                       find_op);
+  };
+  const auto names = [](const std::vector<Region>& regions) {
+    std::vector<std::string> list;
+    for (const Region& region : regions) list.push_back(region.name());
+    return list;
+  };
+  using Names = std::vector<std::string>;
+  const Graph graph = graph_of("0.5", "Softmax");
+  const std::vector<Region> regions = form_regions(graph);
+  EXPECT_EQ(names(regions), (Names{"dq + q + dk + k", "y"}));
+  EXPECT_EQ(regions[0].inputs, graph.inputs());
+  EXPECT_EQ(names(split(regions[0], graph)), (Names{"dq + q", "dk + k"}));
+  EXPECT_EQ(names(form_regions(graph_of("0.25", "Softmax"))), (Names{"dq + q", "dk + k", "y"}));
+  EXPECT_EQ(names(form_regions(graph_of("0.5", "Relu"))), (Names{"dq + q", "dk + k + y"})) << "an epilogue";
+}
+
 TEST(Regions, ASumJoinsTheNormalisationOfItsRowsUnlessOthersReadItBefore) {
   const auto names = [](std::string_view between) {
     const Graph graph = parse_graph(fmt::format(R"((%x: f32[4,8], %y: f32[4,8], %s: f32[8]) {{

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a single node is to the rules that form regions.
+// What nodes are to the rules that form regions.
 #pragma once
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "ir/graph.h"
 #include "ops/byte_scale.h"
@@ -70,6 +72,15 @@ inline bool computes_in(const Node& node, DType dtype) {
          std::all_of(node.outputs.begin(), node.outputs.end(), same);
 }
 
+/// What nodes read of others, but for constants of one element.
+inline size_t count_inputs(const std::set<Node*>& inside) {
+  std::set<const Value*> inputs;
+  for (const Node* node : inside)
+    for (const Value* value : node->inputs)
+      if (value != nullptr && !inside.contains(value->producer) && !is_scalar(*value)) inputs.insert(value);
+  return inputs.size();
+}
+
 /// A normalisation of rows, or a softmax of the last axis.
 inline bool works_on_rows(const Node& node) {
   if (node.outputs.size() != 1) return false;
@@ -88,6 +99,19 @@ inline bool same_form(const Node& a, const Node& b) {
            a.attrs.text("table") == b.attrs.text("table");
   return a.input(1)->type == b.input(1)->type && a.attrs.integer("trans_w") == b.attrs.integer("trans_w") &&
          (a.input(2) == nullptr) == (b.input(2) == nullptr);
+}
+
+inline bool same_decoding(const Node& a, const Node& b) {
+  return a.is(ops::decode) && b.is(ops::decode) && a.attrs.print() == b.attrs.print();
+}
+
+/// Several matmuls of one input, perhaps each with a Decode, and nothing else.
+inline bool are_parallel(const std::vector<Node*>& nodes) {
+  const auto count = [&](const OpDef& op) {
+    return std::ranges::count_if(nodes, [&](const Node* node) { return node->is(op); });
+  };
+  const auto matmuls = std::ssize(nodes) - count(ops::decode);
+  return matmuls > 1 && (count(ops::linear) == matmuls || count(ops::quantized_linear) == matmuls);
 }
 
 }  // namespace hone

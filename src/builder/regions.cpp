@@ -80,7 +80,7 @@ class Former {
                                                                 : std::vector<Node*>{nodes_[i]});
     const auto place = [&](const Region& region) {
       // Matmuls of one input need nothing but that, and what reads the first may stand before the last.
-      return position_.at(is_parallel(region) ? region.nodes.front() : region.nodes.back());
+      return position_.at(are_parallel(region.nodes) ? region.nodes.front() : region.nodes.back());
     };
     std::sort(regions_.begin(), regions_.end(), [&](const Region& a, const Region& b) { return place(a) < place(b); });
     drop_unread();
@@ -94,16 +94,32 @@ class Former {
   }
 
   /// Matmuls of one input with weights of the same sizes (in few bits: of the same blocks), and nothing behind them (queries, keys and values of an attention):
-  /// a device that pays for every launch makes one of them. Where no source takes them together they are split again.
+  /// a device that pays for every launch makes one of them. Each keeps the Decode of its own, where the input is codes. Where no source
+  /// takes them together they are split again.
   void join_parallel() {
     for (Node* first : nodes_) {
       if (taken_.contains(first) || !is_bare_matmul(first)) continue;
-      std::vector<Node*> group;
-      for (const Use& use : first->input(0)->uses)
-        if (use.index == 0 && !taken_.contains(use.node) && is_bare_matmul(use.node) && same_form(*use.node, *first))
-          group.push_back(use.node);
-      if (group.size() > 1 && group.size() <= kMaxParallel) add(std::move(group));
+      std::vector<Node*> group, decoders;
+      for (const Use& use : reads_alike(*first)) {
+        if (use.index != 0 || taken_.contains(use.node) || !is_bare_matmul(use.node) || !same_form(*use.node, *first))
+          continue;
+        group.push_back(use.node);
+        if (Node* codes = decoder_of(*use.node->input(0)); codes != nullptr) decoders.push_back(codes);
+      }
+      if (group.size() < 2 || group.size() > kMaxParallel) continue;
+      group.insert(group.end(), decoders.begin(), decoders.end());
+      add(std::move(group));
     }
+  }
+  /// Of a matmul's operand, or of what is decoded like it from the same codes.
+  std::vector<Use> reads_alike(const Node& matmul) const {
+    const Node* decoder = decoder_of(*matmul.input(0));
+    if (decoder == nullptr) return matmul.input(0)->uses;
+    std::vector<Use> reads;
+    for (const Use& use : decoder->input(0)->uses)
+      if (same_decoding(*use.node, *decoder) && decoder_of(*use.node->output()) != nullptr)
+        reads.push_back(use.node->output()->uses[0]);
+    return reads;
   }
 
   /// The mean of every channel and two convolutions of that one pixel (squeeze and excitation): three short layers are one where
@@ -189,7 +205,8 @@ class Former {
     for (size_t i = 1; i < node->inputs.size(); ++i)
       if (node->input(i) != nullptr && !node->input(i)->is_constant()) return false;
     const std::vector<Node*> nodes = epilogue_of(node);
-    return nodes.size() == 1 || (quantized && is_gate(nodes));
+    const size_t decoders = decoder_of(*node->input(0)) == nullptr ? 0 : 1;
+    return nodes.size() == 1 + decoders || (quantized && is_gate(nodes));
   }
   /// Whether an activation is all that follows before a product with another matmul of the same input: it goes there.
   bool is_gate(const std::vector<Node*>& nodes) const {
@@ -200,12 +217,6 @@ class Former {
     if (product == nullptr || !product->is(ops::mul)) return false;
     const Node* other = (product->input(0) == gate ? product->input(1) : product->input(0))->producer;
     return other != nullptr && other->is(ops::quantized_linear) && other->input(0) == nodes[0]->input(0);
-  }
-  static bool is_parallel(const Region& region) {
-    const auto all = [&](const OpDef& op) {
-      return std::ranges::all_of(region.nodes, [&](const Node* node) { return node->is(op); });
-    };
-    return region.nodes.size() > 1 && (all(ops::linear) || all(ops::quantized_linear));
   }
 
   /// Regions that compute shape data for others are no longer read by anyone.
@@ -534,14 +545,6 @@ class Former {
     return std::all_of(uses.begin(), uses.end(), [&](const Use& use) { return inside.contains(use.node); });
   }
 
-  static size_t count_inputs(const std::set<Node*>& inside) {
-    std::set<const Value*> inputs;
-    for (const Node* node : inside)
-      for (const Value* value : node->inputs)
-        if (value != nullptr && !inside.contains(value->producer) && !is_scalar(*value)) inputs.insert(value);
-    return inputs.size();
-  }
-
   const Graph& graph_;
   const bool bytes_;
   bool rounds_ = false;
@@ -575,6 +578,8 @@ std::vector<Region> split(const Region& region, const Graph& graph) {
   };
   size_t last_anchor = region.nodes.size();
   while (last_anchor > 0 && !is_anchor(*region.nodes[--last_anchor])) {}
+  // Where matmuls of codes fall apart each keeps its Decode.
+  if (are_parallel(region.nodes) && region.nodes[last_anchor - 1]->is(ops::decode)) --last_anchor;
   const auto rounding = std::ranges::find_if(region.nodes, [](const Node* node) { return rounds_to_codes(*node); });
   if (last_anchor > 0) cut(last_anchor);
   // What a library makes, and a chain of pointwise nodes.
