@@ -70,6 +70,7 @@ struct Thread {
   std::vector<std::vector<Copy>> groups{1};  // the last one is still open
 };
 
+constexpr unsigned kBlockShift = 28;  // behind a place in shared memory stands a block's number
 constexpr char kUnwritten = 0x7e;
 alignas(1024) static char dynamic_shared[kMostBlocks][kMostShared];
 static Thread threads[kMostBlocks * kMostThreads];  // of a block behind those of the one before
@@ -281,7 +282,8 @@ T atomicOr(T* at, T value) {
 }
 
 inline size_t __cvta_generic_to_shared(const void* at) {
-  return static_cast<size_t>(static_cast<const char*>(at) - emulated::own_shared());
+  const auto place = static_cast<size_t>(static_cast<const char*>(at) - emulated::own_shared());
+  return place & ((size_t{1} << emulated::kBlockShift) - 1);
 }
 template <typename To, typename From>
 To emulated_bits(From from) {

@@ -14,12 +14,12 @@ struct Operand {
   T& as() const {
     return *static_cast<T*>(at != nullptr ? at : const_cast<unsigned long long*>(&value));
   }
-  /// In this block's shared memory, or where mapa() said of another one's.
+  /// In this block's shared memory, or where mapa() said of another one's. What a kernel declares may lie before the rest.
   char* shared() const {
     const unsigned place = as<unsigned>(), block = place >> kBlockShift;
-    return dynamic_shared[block == 0 ? own_block() : block - 1] + (place & (1u << kBlockShift) - 1);
+    const int offset = static_cast<int>(place << (32 - kBlockShift)) >> (32 - kBlockShift);
+    return dynamic_shared[block == 0 ? own_block() : block - 1] + offset;
   }
-  static constexpr unsigned kBlockShift = 18;
 };
 template <typename T>
 Operand out(T& variable) {
@@ -361,9 +361,7 @@ constexpr Instruction kInstructions[] = {
     {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [",
      [](const Operand* o) { copy_for_blocks(o, o[4].as<unsigned short>()); }},
     {"mapa.shared::cluster.u32 ",
-     [](const Operand* o) {
-       o[0].as<unsigned>() = o[1].as<unsigned>() | (o[2].as<unsigned>() + 1) << Operand::kBlockShift;
-     }},
+     [](const Operand* o) { o[0].as<unsigned>() = o[1].as<unsigned>() | (o[2].as<unsigned>() + 1) << kBlockShift; }},
     {"ld.shared::cluster.f32 ", load_of_block<1>},
     {"ld.shared::cluster.v2.f32 ", load_of_block<2>},
     {"st.shared.v4.b32 [%0], {%1, %1, %1, %1};",
