@@ -295,6 +295,13 @@ void by_halves(const Operand* operands) {
   operands[0].as<unsigned>() = result;
 }
 
+/// Two floats, the first one above.
+template <typename T>
+void pair_of(const Operand* operands) {
+  operands[0].as<unsigned>() =
+      static_cast<unsigned>(bits_of(T{}, operands[1].as<float>())) << 16 | bits_of(T{}, operands[2].as<float>());
+}
+
 struct Instruction {
   const char* text;
   void (*run)(const Operand*);
@@ -320,6 +327,8 @@ constexpr Instruction kInstructions[] = {
        o[0].as<unsigned short>() = emulated_bits<unsigned short>(static_cast<_Float16>(o[1].as<float>()));
      }},
     {"cvt.rn.bf16.f32 ", [](const Operand* o) { o[0].as<unsigned short>() = bf16_bits(o[1].as<float>()); }},
+    {"cvt.rn.f16x2.f32 ", pair_of<F16>},
+    {"cvt.rn.bf16x2.f32 ", pair_of<Bf16>},
     {"cvt.rn.f16x2.e4m3x2 ",
      [](const Operand* o) {
        const auto half = [&](unsigned place) {

@@ -110,7 +110,7 @@ void require_launchable(const AttentionSizes& sizes) {
 
 struct AttentionFamily {
   static constexpr std::string_view kName = "attention";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = AttentionTactic;
   using Code = PlacedAttention;
 

@@ -29,7 +29,9 @@ static inline void load_transposed(unsigned* to, const T* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at));
 }
 static inline unsigned pack(float low, float high) {
-  return (unsigned)convert<T>(low).bits | (unsigned)convert<T>(high).bits << 16;
+  unsigned pair;
+  asm("cvt.rn." MMA_TYPE "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
 }
 
 // KEYS rows of `depth` elements, 16 bytes a time; rows behind the last key are zero.
@@ -90,25 +92,25 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
   for (int start = begin, stage = 0; start < a.keys; start += kTurn, stage = (stage + 1) % STAGES) {
     if (STAGES > 1 && start + KEYS < a.keys) load_tiles((stage + 1) % STAGES, start + KEYS);
     asm volatile("cp.async.commit_group;");
+    const bool whole = start + KEYS <= a.keys;
     // What is added to the scores comes while the tiles do; two neighbours at once where they lie in one word.
     Vector<M, 2> added[HAS_MASK ? KEYS / 8 : 1][2];
-    if (HAS_MASK)
+    if (HAS_MASK && whole && in_pairs) {
 #pragma unroll
-      for (int n = 0; n < KEYS / 8; ++n) {
-        const int column = start + n * 8 + 2 * t;
+      for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const M* at = mask + (mask_rows[half] + column * m_column);
-          Vector<M, 2>& pair = added[n][half];
-          pair = {};
-          if (in_pairs && column + 1 < a.keys) {
-            pair = *reinterpret_cast<const Vector<M, 2>*>(at);
-          } else {
-            if (column < a.keys) pair.at[0] = at[0];
-            if (column + 1 < a.keys) pair.at[1] = at[m_column];
-          }
+        for (int half = 0; half < 2; ++half) added[n][half] = *reinterpret_cast<const Vector<M, 2>*>(mask + (mask_rows[half] + start + n * 8 + 2 * t));
+    } else if (HAS_MASK) {
+#pragma unroll
+      for (int n = 0; n < KEYS / 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int column = start + n * 8 + 2 * t + i % 2;
+          M& each = added[n][i / 2].at[i % 2];
+          each = {};
+          if (column < a.keys) each = mask[mask_rows[i / 2] + column * m_column];
         }
-      }
+    }
     asm volatile("cp.async.wait_group %0;" : : "n"(STAGES - 1));
     meet();
     const T *keys = key_tile(SPLIT_KEYS ? warp : stage), *values = value_tile(SPLIT_KEYS ? warp : stage);
@@ -124,18 +126,21 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
         multiply(score[2 * n + 1], queries[d], b[2], b[3]);
       }
 
+#pragma unroll
+    for (int n = 0; n < KEYS / 8; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) score[n][i] = score[n][i] * a.scale + (HAS_MASK ? convert<float>(added[HAS_MASK ? n : 0][i / 2].at[i % 2]) : 0.0f);
+    if (!whole)
+#pragma unroll
+      for (int n = 0; n < KEYS / 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          if (start + n * 8 + 2 * t + i % 2 >= a.keys) score[n][i] = -INFINITY_F;
     float best[2] = {top[0], top[1]};
 #pragma unroll
     for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int column = start + n * 8 + 2 * t + i % 2;
-        float value = score[n][i] * a.scale;
-        if (HAS_MASK) value += convert<float>(added[HAS_MASK ? n : 0][i / 2].at[i % 2]);
-        if (column >= a.keys) value = -INFINITY_F;
-        score[n][i] = value;
-        best[i / 2] = fmaxf(best[i / 2], value);
-      }
+      for (int i = 0; i < 4; ++i) best[i / 2] = fmaxf(best[i / 2], score[n][i]);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       best[r] = fmaxf(best[r], __shfl_xor_sync(0xffffffffu, best[r], 1));
