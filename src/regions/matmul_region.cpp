@@ -2,6 +2,8 @@
 
 #include "regions/matmul_region.h"
 
+#include <algorithm>
+
 #include "ops/ops.h"
 #include "regions/match_region.h"
 

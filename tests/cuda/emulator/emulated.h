@@ -297,6 +297,7 @@ inline float __int_as_float(int bits) { return emulated_bits<float>(bits); }
 inline int __float_as_int(float value) { return emulated_bits<int>(value); }
 inline unsigned __float_as_uint(float value) { return emulated_bits<unsigned>(value); }
 inline float __expf(float x) { return expf(x); }
+inline float __fdividef(float x, float y) { return x / y; }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }

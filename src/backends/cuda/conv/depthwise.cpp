@@ -106,7 +106,7 @@ Tensor taps_first(const Tensor& rows) {
 
 struct DepthwiseFamily {
   static constexpr std::string_view kName = "depthwise";
-  static constexpr int kVersion = 5;
+  static constexpr int kVersion = 6;
   using Params = DepthwiseTactic;
   using Code = DepthwiseCode;
 

@@ -108,7 +108,7 @@ Conv conv_of(const DirectConvCode& code, const Dims& in, const Dims& out) {
 
 struct DirectConvFamily {
   static constexpr std::string_view kName = "direct_conv";
-  static constexpr int kVersion = 5;
+  static constexpr int kVersion = 6;
   using Params = NoParams;
   using Code = DirectConvCode;
 

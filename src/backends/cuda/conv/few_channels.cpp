@@ -123,7 +123,7 @@ Tensor padded_rows(const ConvRegion& region) {
 
 struct FewChannelsFamily {
   static constexpr std::string_view kName = "few_channels";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   using Params = FewChannelsTactic;
   using Code = FewChannelsCode;
 

@@ -135,9 +135,9 @@ std::string window_text(const WindowAttrs& window) {
   return text;
 }
 
-std::string activation_text(const Activation& activation) {
-  return fmt::format("#define ACTIVATION {}\n#define ALPHA {}\n#define BETA {}\n", static_cast<int>(activation.kind),
-                     real_text(activation.alpha), real_text(activation.beta));
+std::string activation_text(const Activation& activation, bool fine) {
+  return fmt::format("#define ACTIVATION {}\n#define ALPHA {}\n#define BETA {}\n#define FINE {:d}\n",
+                     static_cast<int>(activation.kind), real_text(activation.alpha), real_text(activation.beta), fine);
 }
 
 std::string step_text(const EpilogueStep& step, size_t place, const NumberText& number) {
@@ -175,7 +175,8 @@ std::string epilogue_text(const RegionMatch& match, const EpilogueCode& epilogue
          texts.added +
          fmt::format("#define HAS_BIAS {}\n#define LATE_BIAS {}\n#define HAS_RESIDUAL {}\n", epilogue.bias,
                      match.late_bias, epilogue.residual >= 0) +
-         activation_text(epilogue.activation) + kernels::activation + kernels::rounding + formulas_text(match.steps) +
+         activation_text(epilogue.activation, match.anchor->output()->type.dtype == DType::f32) + kernels::activation +
+         kernels::rounding + formulas_text(match.steps) +
          fmt::format(
              "static inline float finish(float sum, float residual, const StepNumbers& numbers, float late_bias "
              "= 0) {{\n{}  return sum;\n}}\n",

@@ -219,7 +219,7 @@ std::vector<PersistentTactic> choices(const Anchors& anchors, int64_t processors
 
 struct PersistentGemmFamily {
   static constexpr std::string_view kName = "persistent_gemm";
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   using Params = PersistentTactic;
   using Code = PersistentCode;
 

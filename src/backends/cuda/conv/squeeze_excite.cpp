@@ -72,13 +72,13 @@ std::string steps_as(std::string_view name, const std::vector<EpilogueStep>& ste
   }
   return fmt::format(
              "#define activate activate_{0}\n{1}{2}static inline float {0}(float sum) {{\n{3}  return sum;\n}}\n", name,
-             activation_text(activation), kernels::activation, text) +
-         "#undef activate\n#undef ACTIVATION\n#undef ALPHA\n#undef BETA\n";
+             activation_text(activation, true), kernels::activation, text) +
+         "#undef activate\n#undef ACTIVATION\n#undef ALPHA\n#undef BETA\n#undef FINE\n";
 }
 
 struct SqueezeExciteFamily {
   static constexpr std::string_view kName = "squeeze_excite";
-  static constexpr int kVersion = 5;
+  static constexpr int kVersion = 6;
   using Params = NoParams;
   using Code = SqueezeExciteCode;
 

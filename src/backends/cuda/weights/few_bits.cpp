@@ -303,7 +303,7 @@ std::vector<FewBitsTactic> choices(const Format& format, int64_t m, int64_t proc
 
 struct FewBitsFamily {
   static constexpr std::string_view kName = "few_bits";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = FewBitsTactic;
   using Code = FewBitsCode;
 
