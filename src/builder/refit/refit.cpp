@@ -173,7 +173,7 @@ BuildOptions parse_options_text(std::string_view text) {
     o.other_scales = read_scales_json(json.at("other_scales"));
     o.codes = json.at("asymmetric").get<bool>() ? Codes::asymmetric : Codes::symmetric;
     json.at("tf32").get_to(o.tf32);
-    o.sparse_weights = json.at("sparse_weights").get<bool>();
+    o.sparse_weights = json.value("sparse_weights", false);  // plans of older versions have none
     json.at("layer_types").get_to(o.layer_types);
     json.at("required_types").get_to(o.required_types);
     json.at("result_types").get_to(o.result_types);
