@@ -114,10 +114,10 @@ std::string reason_against_tiles(const Anchors& anchors) {
   return anchors.epilogue().residual >= 0 && anchors.matmuls() > 1 ? "several matmuls, and a sum" : "";
 }
 
-/// Sparse weights are multiplied by floats of 16 bits, which results and what is added are, too.
+/// Sparse weights are multiplied by floats of 16 bits, which results and what is added are, too. Rows of patches are no rows of channels.
 bool fits_sparse(const Anchors& anchors) {
   const RegionMatch& match = anchors.match();
-  return !anchors.coded() && !match.encodes && !match.residual_codes && anchors.filters().channels % 4 == 0;
+  return !anchors.coded() && !match.encodes && !match.residual_codes && !anchors.patches();
 }
 
 /// Whether groups of four warps multiply on all of them (wgmma).
