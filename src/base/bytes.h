@@ -59,6 +59,8 @@ class Blob {
   size_t size() const { return bytes_.size(); }
   /// False for a view whose memory somebody else keeps.
   bool owned() const { return owner_ != nullptr; }
+  /// Of the memory, for who wants to know whether it is there still.
+  std::weak_ptr<const void> owner() const { return owner_; }
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
 
  private:

@@ -15,6 +15,7 @@
 #include "builder/prepare/data_sizes.h"
 #include "builder/prepare/gatings.h"
 #include "builder/prepare/io_formats.h"
+#include "ops/weight_codes.h"
 #include "passes/pass.h"
 
 namespace hone {
@@ -43,6 +44,7 @@ struct BuildSession {
   BuildSession& operator=(const BuildSession&) = delete;
 
   const double start_ms = now_ms();
+  const KeptWeightCodes codes_of_weights;
   const BuildOptions& options;
   const Backend& backend;
   Device& device;

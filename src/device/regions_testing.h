@@ -103,8 +103,7 @@ inline Problem sample_problem(const Graph& symbolic, int64_t n, const DeviceInfo
   problem.symbols = {{"N", n}};
   problem.region = sample_at(symbolic, n);
   problem.device = device;
-  const auto& nodes = problem.region.nodes();
-  problem.allowed.sparse = have_sparse_weights(std::vector<const Node*>(nodes.begin(), nodes.end()));
+  problem.allowed.sparse = have_sparse_weights(problem.region.nodes());
   return problem;
 }
 

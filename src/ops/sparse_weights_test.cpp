@@ -37,9 +37,7 @@ TEST(SparseWeights, OfARegionAreAllOrNone) {
       "  return %y, %z\n"
       "}\n",
       find_op);
-  const auto sparse = [&] {
-    return have_sparse_weights(std::vector<const Node*>(graph.nodes().begin(), graph.nodes().end()));
-  };
+  const auto sparse = [&] { return have_sparse_weights(graph.nodes()); };
   EXPECT_FALSE(sparse());
   const Tensor dense = *graph.nodes()[1]->input(1)->constant;
   prune_weights(graph);

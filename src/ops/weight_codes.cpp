@@ -5,7 +5,11 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <span>
+#include <tuple>
 
 #include "ir/op.h"
 #include "ops/ops.h"
@@ -110,12 +114,14 @@ bool has_plain_window(const Node& conv) {
 }
 
 template <typename Numbers>
-std::optional<WeightCodes> codes_in(const Tensor& weights, size_t channel_axis, const Slack& slack) {
+std::shared_ptr<const WeightCodes> codes_in(const Tensor& weights, size_t channel_axis, const Slack& slack) {
   const Dims& dims = weights.dims();
   const auto channels = static_cast<size_t>(dims[channel_axis]);
   const auto inner = static_cast<size_t>(elements(std::span(dims).subspan(channel_axis + 1)));
   const Floats values(weights);
-  WeightCodes result{std::vector<int8_t>(values.size()), std::vector<float>(channels)};
+  const auto made =
+      std::make_shared<WeightCodes>(WeightCodes{std::vector<int8_t>(values.size()), std::vector<float>(channels)});
+  WeightCodes& result = *made;
   const size_t depth = channels == 0 ? 0 : values.size() / channels;
   const auto find = [&](size_t channel, std::span<const float> from, std::span<int8_t> to) {
     const double scale = scale_of<Numbers>(from, slack);
@@ -128,8 +134,8 @@ std::optional<WeightCodes> codes_in(const Tensor& weights, size_t channel_axis, 
   if (inner == depth) {
     for (size_t c = 0; c < channels; ++c)
       if (!find(c, values.span().subspan(c * depth, depth), std::span(result.codes).subspan(c * depth, depth)))
-        return std::nullopt;
-    return result;
+        return nullptr;
+    return made;
   }
   // Of some channels at once: where they lie side by side a line of the cache is read once.
   constexpr size_t kTogether = 16;
@@ -145,19 +151,72 @@ std::optional<WeightCodes> codes_in(const Tensor& weights, size_t channel_axis, 
     places([&](size_t from, size_t to) { rows[to] = values.data()[from]; });
     for (size_t c = 0; c < count; ++c)
       if (!find(first + c, std::span(rows).subspan(c * depth, depth), std::span(codes).subspan(c * depth, depth)))
-        return std::nullopt;
+        return nullptr;
     places([&](size_t to, size_t from) { result.codes[to] = codes[from]; });
   }
-  return result;
+  return made;
+}
+
+std::shared_ptr<const WeightCodes> find_codes(const Tensor& weights, size_t channel_axis, DType codes) {
+  const std::optional<Slack> slack = slack_of(weights.dtype(), codes);
+  if (!slack) return nullptr;
+  return codes == DType::f8e4m3fn ? codes_in<Float8>(weights, channel_axis, *slack)
+                                  : codes_in<Integers>(weights, channel_axis, *slack);
+}
+
+/// By where weights lie, for as long as these do.
+class FoundCodes {
+ public:
+  std::shared_ptr<const WeightCodes> of(const Tensor& weights, size_t channel_axis, DType codes) {
+    const Key key{weights.bytes().data(), weights.dims(), weights.dtype(), channel_axis, codes};
+    {
+      const std::lock_guard lock(mutex_);
+      const auto known = found_.find(key);
+      if (known != found_.end() && !known->second.owner.expired()) return known->second.codes;
+    }
+    std::shared_ptr<const WeightCodes> found = find_codes(weights, channel_axis, codes);
+    const std::lock_guard lock(mutex_);
+    std::erase_if(found_, [](const auto& entry) { return entry.second.owner.expired(); });
+    found_.insert_or_assign(key, Entry{weights.blob().owner(), found});
+    return found;
+  }
+
+ private:
+  using Key = std::tuple<const void*, Dims, DType, size_t, DType>;
+  struct Entry {
+    std::weak_ptr<const void> owner;
+    std::shared_ptr<const WeightCodes> codes;
+  };
+  std::mutex mutex_;
+  std::map<Key, Entry> found_;
+};
+
+/// What the living KeptWeightCodes share.
+struct Kept {
+  std::mutex mutex;
+  std::weak_ptr<FoundCodes> found;
+};
+Kept& kept() {
+  static Kept all;
+  return all;
 }
 
 }  // namespace
 
-std::optional<WeightCodes> weight_codes(const Tensor& weights, size_t channel_axis, DType codes) {
-  const std::optional<Slack> slack = slack_of(weights.dtype(), codes);
-  if (!slack) return std::nullopt;
-  return codes == DType::f8e4m3fn ? codes_in<Float8>(weights, channel_axis, *slack)
-                                  : codes_in<Integers>(weights, channel_axis, *slack);
+KeptWeightCodes::KeptWeightCodes() {
+  const std::lock_guard lock(kept().mutex);
+  std::shared_ptr<FoundCodes> found = kept().found.lock();
+  if (!found) kept().found = found = std::make_shared<FoundCodes>();
+  found_ = std::move(found);
+}
+
+std::shared_ptr<const WeightCodes> weight_codes(const Tensor& weights, size_t channel_axis, DType codes) {
+  std::shared_ptr<FoundCodes> found;
+  if (weights.blob().owned()) {
+    const std::lock_guard lock(kept().mutex);
+    found = kept().found.lock();
+  }
+  return found ? found->of(weights, channel_axis, codes) : find_codes(weights, channel_axis, codes);
 }
 
 bool makes_codes(const Node& node) { return node.is(ops::encode) || node.is(ops::encode_float8); }
@@ -170,7 +229,7 @@ bool multiplies_codes(const Node& node, DType codes) {
   const Dims& weights = node.input(1)->constant->dims();
   const size_t channels = conv || node.attrs.integer("trans_w") != 0 ? 0 : 1;
   return weights[1 - channels] % kCodesAtOnce == 0 &&
-         weight_codes(*node.input(1)->constant, channels, codes).has_value();
+         weight_codes(*node.input(1)->constant, channels, codes) != nullptr;
 }
 
 }  // namespace hone

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "tensor/tensor.h"
@@ -23,8 +23,17 @@ struct WeightCodes {
   std::vector<float> scales;
 };
 
-/// Nothing where some channel has no such scale, as far as the weights tell: those in bf16 say nothing of whole numbers.
-std::optional<WeightCodes> weight_codes(const Tensor& weights, size_t channel_axis, DType codes);
+/// Null where some channel has no such scale, as far as the weights tell: those in bf16 say nothing of whole numbers.
+std::shared_ptr<const WeightCodes> weight_codes(const Tensor& weights, size_t channel_axis, DType codes);
+
+/// While one of these lives, what was found of weights is kept: passes, tuner and every offer of a build ask the same.
+class KeptWeightCodes {
+ public:
+  KeptWeightCodes();
+
+ private:
+  std::shared_ptr<void> found_;
+};
 
 /// Encode, or the same of E4M3.
 bool makes_codes(const Node& node);

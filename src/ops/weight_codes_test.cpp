@@ -34,7 +34,8 @@ TEST(WeightCodes, FindsTheStepsOfEachChannel) {
         std::vector<int> codes;
         const std::vector<float> values = steps(axis, most, codes);
         const Dims dims = axis == 0 ? Dims{kChannels, kDepth} : Dims{kDepth, kChannels};
-        const std::optional<WeightCodes> found = weight_codes(write_floats(dtype, dims, values), axis, DType::i8);
+        const std::shared_ptr<const WeightCodes> found =
+            weight_codes(write_floats(dtype, dims, values), axis, DType::i8);
         ASSERT_TRUE(found) << name_of(dtype) << " " << axis << " " << most;
         EXPECT_TRUE(std::ranges::equal(found->codes, codes));
         for (size_t c = 0; c < found->scales.size(); ++c)
@@ -44,17 +45,29 @@ TEST(WeightCodes, FindsTheStepsOfEachChannel) {
 
 TEST(WeightCodes, TakesTheWholeRangeOfAByte) {
   const std::vector<float> values{-128, 127, 1, -3};
-  const std::optional<WeightCodes> found = weight_codes(write_floats(DType::f32, {1, 4}, values), 0, DType::i8);
+  const std::shared_ptr<const WeightCodes> found = weight_codes(write_floats(DType::f32, {1, 4}, values), 0, DType::i8);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->codes, (std::vector<int8_t>{-128, 127, 1, -3}));
   EXPECT_FALSE(weight_codes(write_floats(DType::f32, {1, 4}, std::vector<float>{-127, 128, 1, -3}), 0, DType::i8));
 }
 
 TEST(WeightCodes, AChannelOfZerosHasCodesOfZero) {
-  const std::optional<WeightCodes> found =
+  const std::shared_ptr<const WeightCodes> found =
       weight_codes(write_floats(DType::f16, {2, 2}, std::vector<float>{0, 0, 3, 1}), 0, DType::i8);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->codes, (std::vector<int8_t>{0, 0, 3, 1}));
+}
+
+TEST(WeightCodes, AreFoundOnceWhileTheyAreKept) {
+  const Tensor weights = write_floats(DType::f32, {1, 3}, std::vector<float>{-2, 1, 127});
+  EXPECT_NE(weight_codes(weights, 0, DType::i8), weight_codes(weights, 0, DType::i8)) << "nobody keeps them";
+  const KeptWeightCodes kept;
+  const std::shared_ptr<const WeightCodes> found = weight_codes(weights, 0, DType::i8);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(weight_codes(weights, 0, DType::i8), found);
+  EXPECT_EQ(weight_codes(Tensor(weights), 0, DType::i8), found) << "a copy shares the bytes";
+  EXPECT_NE(weight_codes(weights.reshaped({3, 1}), 0, DType::i8), found);
+  EXPECT_NE(weight_codes(weights, 0, DType::f8e4m3fn), found);
 }
 
 TEST(WeightCodes, NothingForWeightsThatWereNotQuantised) {
@@ -86,7 +99,8 @@ TEST(WeightCodes, FindsTheNumbersOfE4m3) {
           numbers.push_back(place % 2 == 0 ? number : -number);
           values.push_back(numbers.back() * (0.00123F * static_cast<float>(channel + 1)));
         }
-        const std::optional<WeightCodes> found = weight_codes(write_floats(dtype, dims, values), axis, DType::f8e4m3fn);
+        const std::shared_ptr<const WeightCodes> found =
+            weight_codes(write_floats(dtype, dims, values), axis, DType::f8e4m3fn);
         ASSERT_TRUE(found) << name_of(dtype) << " " << axis << " " << int{most};
         for (size_t i = 0; i < values.size(); ++i) {
           const size_t channel = axis == 0 ? i / kDepth : i % kChannels;

@@ -30,12 +30,14 @@ Filters filters_of(const ConvRegion& region) {
   return {region.code.channels, elements(kernel), channels};
 }
 
+using CodesOfEach = std::vector<std::shared_ptr<const WeightCodes>>;
+
 /// The codes of the convolution's weights, or of each matmul's; nothing where some are none.
-std::optional<std::vector<WeightCodes>> codes_of(const Anchors& anchors) {
-  std::vector<WeightCodes> list;
+std::optional<CodesOfEach> codes_of(const Anchors& anchors) {
+  CodesOfEach list;
   const auto add = [&](const Node& node, size_t axis) {
-    std::optional<WeightCodes> codes = weight_codes(*node.input(1)->constant, axis, anchors.multiplied());
-    if (codes) list.push_back(std::move(*codes));
+    if (auto codes = weight_codes(*node.input(1)->constant, axis, anchors.multiplied()))
+      list.push_back(std::move(codes));
   };
   if (anchors.conv) add(anchors.node(), 0);
   for (const LinearRegion& linear : anchors.linears) add(linear.node(), linear.transposed ? 0 : 1);
@@ -67,26 +69,26 @@ Tensor joined_rows(const std::vector<LinearRegion>& linears) {
 }
 
 /// [filter][tap][channel] of codes.
-Tensor code_rows(const Anchors& anchors, const std::vector<WeightCodes>& weights) {
+Tensor code_rows(const Anchors& anchors, const CodesOfEach& weights) {
   const Filters filters = anchors.filters();
   TensorBuilder rows(anchors.multiplied(), {filters.count * anchors.matmuls(), filters.taps, filters.channels});
   const bool columns = !anchors.conv && !anchors.linears[0].transposed;  // [channel][filter] in the model
   auto to = rows.codes().begin();
-  for (const WeightCodes& part : weights)
+  for (const auto& part : weights)
     for (int64_t f = 0; f < filters.count; ++f)
       for (int64_t t = 0; t < filters.taps; ++t)
         for (int64_t c = 0; c < filters.channels; ++c)
-          *to++ = static_cast<uint8_t>(part.codes[static_cast<size_t>(
+          *to++ = static_cast<uint8_t>(part->codes[static_cast<size_t>(
               columns ? c * filters.count + f : (f * filters.channels + c) * filters.taps + t)]);
   return rows.finish();
 }
 
 /// Of each filter what its sums are multiplied by; behind them, what a zero point takes off.
-Tensor factors_of(const Anchors& anchors, const std::vector<WeightCodes>& weights, const Tensor& rows) {
+Tensor factors_of(const Anchors& anchors, const CodesOfEach& weights, const Tensor& rows) {
   const Decoding& coding = anchors.coding();
   std::vector<float> factors;
-  for (const WeightCodes& part : weights)
-    for (const float scale : part.scales) factors.push_back(coding.scale * scale * anchors.match().scale);
+  for (const auto& part : weights)
+    for (const float scale : part->scales) factors.push_back(coding.scale * scale * anchors.match().scale);
   const size_t filters = factors.size();
   factors.resize(2 * filters);
   if (coding.zero != 0) {
