@@ -103,13 +103,45 @@ std::string launchers(const std::string& text) {
   return result;
 }
 
+/// What "name[4][8]" declares of a type: a reference into the block's memory.
+std::string declared(const std::string& type, const std::string& declarator) {
+  static const std::regex kName(R"(^\s*(\w+)([^]*)$)");
+  std::smatch parts;
+  if (!std::regex_match(declarator, parts, kName)) throw std::runtime_error("shared memory of no name: " + declarator);
+  const std::string name = parts[1];
+  return "typedef " + type + " " + name + "_declared" + parts[2].str() + "; static const size_t " + name +
+         "_place = emulated::place_declared(sizeof(" + name + "_declared)); " + name + "_declared& " + name +
+         " = *reinterpret_cast<" + name + "_declared*>(emulated::own_shared() + " + name + "_place);";
+}
+
+/// Each block of a cluster has arrays of its own, where the others find them.
+std::string place_arrays(const std::string& text) {
+  static const std::regex kArrays(R"(__shared__\s+(?:alignas\([^)]*\)\s*)?(\w+)\s+([^;]*);)");
+  std::string result;
+  auto from = text.cbegin();
+  for (std::sregex_iterator at(text.begin(), text.end(), kArrays), end; at != end; ++at) {
+    result.append(from, text.cbegin() + at->position());
+    from = text.cbegin() + at->position() + at->length();
+    std::string declarator;
+    int depth = 0;
+    for (const char each : (*at)[2].str() + ",") {
+      depth += each == '(' || each == '[' ? 1 : each == ')' || each == ']' ? -1 : 0;
+      if (each != ',' || depth > 0) {
+        declarator += each;
+        continue;
+      }
+      result += declared((*at)[1], declarator);
+      declarator.clear();
+    }
+  }
+  return result.append(from, text.cend());
+}
+
 std::string host_text(const std::string& preprocessed) {
   static const std::regex kShared(R"(extern\s+__shared__\s+(\w+)\s+(\w+)\[\];)");
-  static const std::regex kAligned(R"(__shared__\s+(alignas\([^)]*\)))");
-  std::string sized =
+  const std::string sized =
       std::regex_replace(preprocessed, kShared, "$1* const $2 = reinterpret_cast<$1*>(emulated::own_shared());");
-  sized = std::regex_replace(sized, kAligned, "$1 __shared__");
-  return "#include \"" EMULATED_HEADER "\"\nnamespace generated {\n" + rewrite_assembly(sized) + "\n}\n" +
+  return "#include \"" EMULATED_HEADER "\"\nnamespace generated {\n" + rewrite_assembly(place_arrays(sized)) + "\n}\n" +
          launchers(preprocessed);
 }
 

@@ -19,7 +19,6 @@
 #include <vector>
 
 #define __global__
-#define __shared__ static
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
 
@@ -48,7 +47,7 @@ static uint3 threadIdx, blockIdx, blockDim, gridDim;
 namespace emulated {
 
 constexpr unsigned kMostThreads = 1024, kMostBlocks = 8, kLanes = 32, kGroup = 128;
-constexpr size_t kStackBytes = 128 << 10, kMostShared = 228 << 10, kSlotBytes = 64;
+constexpr size_t kStackBytes = 128 << 10, kMostShared = 228 << 10, kMostDeclared = 128 << 10, kSlotBytes = 64;
 
 /// 16 bytes and fewer on their way to shared memory: they arrive when the thread waits for their group, not before.
 struct Copy {
@@ -72,7 +71,9 @@ struct Thread {
 
 constexpr unsigned kBlockShift = 28;  // behind a place in shared memory stands a block's number
 constexpr char kUnwritten = 0x7e;
-alignas(1024) static char dynamic_shared[kMostBlocks][kMostShared];
+/// Each block's memory: what a launch asks for, and behind it what kernels declare.
+alignas(1024) static char dynamic_shared[kMostBlocks][kMostShared + kMostDeclared];
+static size_t declared = 0;                         // bytes
 static Thread threads[kMostBlocks * kMostThreads];  // of a block behind those of the one before
 static unsigned current = 0;
 static uint3 cluster = {1, 1, 1}, first_block;
@@ -90,6 +91,14 @@ inline char* own_shared() { return dynamic_shared[own_block()]; }
   fprintf(stderr, "emulated kernel, block %u %u %u, thread %u: %s\n", blockIdx.x, blockIdx.y, blockIdx.z, current,
           what);
   abort();
+}
+
+/// Where an array that a kernel declares lies in each block's memory.
+inline size_t place_declared(size_t bytes) {
+  const size_t place = kMostShared + declared;
+  declared += (bytes + 15) / 16 * 16;
+  if (declared > kMostDeclared) fail("kernels declare too much shared memory");
+  return place;
 }
 
 inline void wait(State state) {
@@ -212,7 +221,8 @@ std::function<void()> launch(Kernel kernel, const unsigned* shape, void** argume
       for (unsigned y = 0; y < grid.y; y += blocks.y)
         for (unsigned x = 0; x < grid.x; x += blocks.x) {
           first_block = {x, y, z};
-          memset(dynamic_shared, kUnwritten, blocks.x * blocks.y * blocks.z * kMostShared);
+          for (unsigned i = 0; i < blocks.x * blocks.y * blocks.z; ++i)
+            memset(dynamic_shared[i], kUnwritten, kMostShared + declared);
           run_cluster();
           for (unsigned i = 0; i < blocks.x * blocks.y * blocks.z; ++i)
             for (const char* at = dynamic_shared[i] + shared; at != dynamic_shared[i] + kMostShared; ++at)
@@ -282,8 +292,7 @@ T atomicOr(T* at, T value) {
 }
 
 inline size_t __cvta_generic_to_shared(const void* at) {
-  const auto place = static_cast<size_t>(static_cast<const char*>(at) - emulated::own_shared());
-  return place & ((size_t{1} << emulated::kBlockShift) - 1);
+  return static_cast<size_t>(static_cast<const char*>(at) - emulated::own_shared());
 }
 template <typename To, typename From>
 To emulated_bits(From from) {

@@ -14,11 +14,10 @@ struct Operand {
   T& as() const {
     return *static_cast<T*>(at != nullptr ? at : const_cast<unsigned long long*>(&value));
   }
-  /// In this block's shared memory, or where mapa() said of another one's. What a kernel declares may lie before the rest.
+  /// In this block's shared memory, or where mapa() said of another one's.
   char* shared() const {
     const unsigned place = as<unsigned>(), block = place >> kBlockShift;
-    const int offset = static_cast<int>(place << (32 - kBlockShift)) >> (32 - kBlockShift);
-    return dynamic_shared[block == 0 ? own_block() : block - 1] + offset;
+    return dynamic_shared[block == 0 ? own_block() : block - 1] + (place & (1u << kBlockShift) - 1);
   }
 };
 template <typename T>
