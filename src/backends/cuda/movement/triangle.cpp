@@ -5,6 +5,7 @@
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
 #include "ops/ops.h"
+#include "regions/region_match.h"
 
 namespace hone::cuda {
 namespace {
@@ -25,10 +26,11 @@ struct TriangleParameters {
 };
 
 struct TriangleCode {
-  Place x, diagonal;
+  int64_t x = 0;
+  GivenPlace diagonal;
   static void fields(auto& self, auto& visit) {
-    Place::fields(self.x, visit, "x");
-    Place::fields(self.diagonal, visit, "diagonal");
+    visit("x", self.x, 0, kMostOperands - 1);
+    GivenPlace::fields(self.diagonal, visit, "diagonal");
   }
 };
 
@@ -45,6 +47,7 @@ std::string_view element_name(DType dtype) {
 std::string reason_against(const Node& node) {
   const TensorType& type = node.output()->type;
   if (!has_type_name(type.dtype)) return fmt::format("elements are {}", name_of(type.dtype));
+  if (node.input(0)->is_constant()) return "the matrices are constant";
   return type.shape.elements() == Dim(0) ? "empty result" : "";
 }
 
@@ -68,11 +71,11 @@ struct TriangleFamily {
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic&) {
     const Node& node = *problem.only();
     Built<Code> built;
-    built.code.x = place_of(problem, node.input(0), built.constants);
+    built.code.x = input_index(problem.region, node.input(0));
     if (node.input(1) != nullptr) {
       built.code.diagonal = place_of(problem, node.input(1), built.constants);
     } else {
-      built.code.diagonal = {PlaceKind::constant, static_cast<int64_t>(built.constants.size())};
+      built.code.diagonal = Place{PlaceKind::constant, 0};
       built.constants.push_back(Tensor::scalar<int64_t>(0));
     }
     built.source = fmt::format("typedef {} E;\n#define UPPER {:d}\n", element_name(node.output()->type.dtype),
@@ -86,10 +89,10 @@ struct TriangleFamily {
                context.shapes.outputs.size());
     const Dims& dims = context.shapes.outputs[0].dims;
     const int64_t count = elements(dims);
-    HONE_CHECK(dims.size() >= 2 && count > 0 && context.dims_of(code.x) == dims &&
+    HONE_CHECK(dims.size() >= 2 && count > 0 && context.dims_of(Place{PlaceKind::input, code.x}) == dims &&
                    elements(context.dims_of(code.diagonal)) == 1,
                "a triangle in the plan is of {}", join_dims(dims));
-    const TriangleParameters parameters{.x = code.x.pointer(),
+    const TriangleParameters parameters{.x = input(code.x),
                                         .diagonal = code.diagonal.pointer(),
                                         .y = output(0),
                                         .rows = dims[dims.size() - 2],
