@@ -115,8 +115,8 @@ class ExecutionPlan {
 
  private:
   Descriptor plan_;
-  mutable std::mutex
-      running_;  // contexts share kernels, and the library writes operands into the plan while it launches
+  /// Contexts share kernels, and the library writes operands into the plan while it launches.
+  mutable std::mutex running_;
 };
 
 }  // namespace hone::cuda
