@@ -81,8 +81,8 @@ Tensor tiled_sparse(const Tensor& rows, int64_t tile_filters) {
   const int64_t filters = rows.dims()[0], depth = rows.size() / filters;
   const int64_t tiles = blocks_of(filters, tile_filters), steps = blocks_of(depth, kDepth);
   TensorBuilder laid(rows.dtype(), {tiles, steps, tile_filters, kSparseBytes / 2});
-  // Every four say two places, where there is nothing, too: the same place twice is not allowed.
   std::memset(laid.bytes(), 0, static_cast<size_t>(tiles * steps * tile_filters * kSparseBytes));
+  // Every four say two places, where there is nothing, too: the same place twice is not allowed.
   for (int64_t filter = 0; filter < tiles * tile_filters; ++filter)
     for (int64_t channel = 0; channel < steps * kDepth; channel += kGroup) {
       std::array<uint16_t, kGroup> four{};
