@@ -8,7 +8,7 @@
 #include "builder/options.h"
 #include "builder/regions.h"
 #include "plan/plan.h"
-#include "tuner/measure.h"
+#include "tuner/candidate.h"
 
 namespace hone {
 

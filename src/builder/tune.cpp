@@ -15,6 +15,7 @@
 #include "builder/prepare/by_entry.h"
 #include "builder/prepare/layer_types.h"
 #include "builder/problem.h"
+#include "builder/problems/candidate_times.h"
 #include "builder/problems/offers.h"
 #include "builder/region_nodes.h"
 #include "ops/ops.h"
@@ -24,37 +25,6 @@
 
 namespace hone {
 namespace {
-
-bool all_known(const TimingCache& cache, std::span<const Candidate> candidates) {
-  return std::all_of(candidates.begin(), candidates.end(),
-                     [&](const Candidate& candidate) { return cache.find(candidate.key) != nullptr; });
-}
-
-/// What a refit takes instead of timing.
-void remember(BuildSession& session, std::span<const Candidate> candidates) {
-  for (const Candidate& candidate : candidates) session.used.put(candidate.key, candidate.timing);
-}
-
-/// Level 0, single candidates and builds that ran out of time need no clock; what depends on how many elements a run finds, or on
-/// other ranks, has no time of its own.
-void time_candidates(BuildSession& session, const Problem& problem, std::span<Candidate> candidates) {
-  const bool timeless = is_timeless(problem, candidates);
-  if (session.options.optimization_level == 0 || timeless ||
-      (must_stop(session.options, session.start_ms) && !all_known(session.cache, candidates))) {
-    for (Candidate& candidate : candidates)
-      candidate.timing = {timeless ? 0 : candidate.estimate_ms, 0, 0, std::string(timeless ? "not timed" : kEstimated)};
-    if (session.options.optimization_level > 0 && !timeless) remember(session, candidates);
-    return;
-  }
-  if (session.options.error_on_timing_cache_miss)
-    for (const Candidate& candidate : candidates)
-      if (session.cache.find(candidate.key) == nullptr)
-        throw Error("a tactic would have to be timed that the timing cache does not hold: " + candidate.tactic.text(),
-                    "build once without --errorOnTimingCacheMiss");
-  measure(problem, candidates, session.backend, session.device, measure_options(session.options, problem),
-          session.cache);
-  remember(session, candidates);
-}
 
 /// All candidates rejected: the reference, which defines what is right, takes over.
 void fall_back_to_reference(const BuildSession& session, Layer& layer) {
@@ -155,40 +125,63 @@ void add_layouts(const Region& region, const std::vector<Layout>& in, const std:
   for (size_t i = 0; i < out.size(); ++i) table.gives(region.outputs[i], out[i]);
 }
 
-/// Of the value, or of one entry.
-ReformatLayer make_reformat(BuildSession& session, const ProfilePoints& points, const Value& value,
-                            const TensorType& type, Layout from, Layout to) {
-  ReformatLayer result;
-  result.problem = std::make_unique<Problem>(make_reformat_problem(type, points.opt, session.device.info()));
-  result.problem->targets = session.options.targets;
-  std::vector<Candidate> candidates = reformat_offers(*result.problem, session.backend);
+/// A reformat that layers may need, and what is offered for it.
+struct OfferedReformat {
+  ReformatKey key;
+  std::unique_ptr<Problem> problem;
+  std::vector<Candidate> candidates;
+};
+
+OfferedReformat offer_reformat(const BuildSession& session, const ProfilePoints& points, const ReformatKey& key) {
+  const auto& [value, from, to, by_entry] = key;
+  const TensorType type = by_entry ? entry_type(value->type) : value->type;
+  auto problem = std::make_unique<Problem>(make_reformat_problem(type, points.opt, session.device.info()));
+  problem->targets = session.options.targets;
+  std::vector<Candidate> candidates = reformat_offers(*problem, session.backend);
   std::erase_if(candidates, [&](const Candidate& candidate) {
     return candidate.tactic.in != std::vector{from} || candidate.tactic.out != std::vector{to};
   });
-  if (candidates.empty()) return {};
-  time_candidates(session, *result.problem, candidates);
-  std::erase_if(candidates, [](const Candidate& c) { return c.timing.ms < 0; });
-  if (candidates.empty()) return {};
-  const auto best = std::min_element(candidates.begin(), candidates.end(),
-                                     [](const Candidate& a, const Candidate& b) { return a.timing.ms < b.timing.ms; });
-  result.candidate = *best;
-  session.listeners.tell(&BuildListener::reformat_timed, value, result.candidate, points);
-  return result;
+  return {key, std::move(problem), std::move(candidates)};
 }
 
-/// Makes the reformats for a change of layout: the one that goes entry by entry, the other, or both, as layers may need them. Their time
-/// in ms; nothing where one cannot be had.
-std::optional<double> add_reformats(BuildSession& session, const ProfilePoints& points, const Turns& turns,
-                                    const LayoutChange& change, Choice& choice) {
+/// Those for changes of layout: each that goes entry by entry, the other, or both, as layers may need them.
+std::vector<OfferedReformat> offer_reformats(const BuildSession& session, const ProfilePoints& points,
+                                             const Turns& turns, std::span<const LayoutChange> changes) {
+  std::vector<OfferedReformat> offered;
+  for (const auto& [value, from, to] : changes)
+    for (const bool by_entry : {false, true})
+      if (by_entry ? turns.seen_inside(*value) : turns.seen_outside(*value))
+        offered.push_back(offer_reformat(session, points, {value, from, to, by_entry}));
+  return offered;
+}
+
+/// Makes each of the fastest that is offered for it; none where nothing is right.
+void make_reformats(BuildSession& session, const ProfilePoints& points, std::vector<OfferedReformat> offered,
+                    Choice& choice) {
+  std::vector<Rivals> rivals;
+  for (OfferedReformat& reformat : offered) rivals.push_back({reformat.problem.get(), reformat.candidates});
+  CandidateTimes times(session);
+  for (size_t i = 0, loaded = 0; i < offered.size(); ++i) {
+    auto& [key, problem, candidates] = offered[i];
+    if (i == loaded) loaded += times.load(std::span(rivals).subspan(i));
+    if (!candidates.empty()) times.find(rivals[i]);
+    std::erase_if(candidates, [](const Candidate& c) { return c.timing.ms < 0; });
+    if (candidates.empty()) continue;
+    const auto best = std::ranges::min_element(candidates, {}, [](const Candidate& c) { return c.timing.ms; });
+    session.listeners.tell(&BuildListener::reformat_timed, *std::get<const Value*>(key), *best, points);
+    choice.reformats.emplace(key, ReformatLayer{std::move(problem), std::move(*best)});
+  }
+}
+
+/// How long a change of layout takes in an inference, in ms; nothing where it cannot be had.
+std::optional<double> change_ms(const Choice& choice, const Turns& turns, const LayoutChange& change) {
   const auto& [value, from, to] = change;
   double ms = 0;
   for (const bool by_entry : {false, true}) {
     if (!(by_entry ? turns.seen_inside(*value) : turns.seen_outside(*value))) continue;
-    const TensorType type = by_entry ? entry_type(value->type) : value->type;
-    ReformatLayer made = make_reformat(session, points, *value, type, from, to);
-    if (made.problem == nullptr) return std::nullopt;
-    ms = made.candidate.timing.ms * static_cast<double>(by_entry ? turns.rounds() : 1);
-    choice.reformats.emplace(ReformatKey(value, from, to, by_entry), std::move(made));
+    const auto made = choice.reformats.find({value, from, to, by_entry});
+    if (made == choice.reformats.end()) return std::nullopt;
+    ms = made->second.candidate.timing.ms * static_cast<double>(by_entry ? turns.rounds() : 1);
   }
   return ms;
 }
@@ -202,20 +195,26 @@ void time_layers(BuildSession& session, const ProfilePoints& points, std::vector
   order.reserve(layers.size());
   for (Layer& layer : layers) order.push_back(&layer);
   std::ranges::stable_sort(order, std::greater(), [](const Layer* layer) { return expected_ms(*layer); });
-  size_t done = 0, by_rule = 0;
-  for (Layer* layer : order) {
-    if (layer->problem != nullptr) {
-      by_rule += must_stop(session.options, session.start_ms) && !all_known(session.cache, layer->candidates);
-      with_note([&] { return "choosing tactics for " + layer->region.name(); },
-                [&] {
-                  const double start = now_ms();
-                  time_candidates(session, *layer->problem, layer->candidates);
-                  session.listeners.tell(&BuildListener::layer_timed, *layer, points, seconds_since(start));
-                  fall_back_to_reference(session, *layer);
-                });
-    }
-    session.listeners.tell(&BuildListener::tuning_advanced, ++done, layers.size());
+  std::erase_if(order, [](const Layer* layer) { return layer->problem == nullptr; });
+  std::vector<Rivals> rivals;
+  for (Layer* layer : order) rivals.push_back({layer->problem.get(), layer->candidates});
+  CandidateTimes times(session);
+  size_t by_rule = 0;
+  for (size_t i = 0, loaded = 0; i < order.size(); ++i) {
+    Layer& layer = *order[i];
+    if (i == loaded) loaded += times.load(std::span(rivals).subspan(i));
+    by_rule += is_too_late_for(session, layer.candidates);
+    with_note([&] { return "choosing tactics for " + layer.region.name(); },
+              [&] {
+                const double start = now_ms();
+                times.find(rivals[i]);
+                session.listeners.tell(&BuildListener::layer_timed, layer, points, seconds_since(start));
+                fall_back_to_reference(session, layer);
+              });
+    session.listeners.tell(&BuildListener::tuning_advanced, i + 1, layers.size());
   }
+  for (size_t done = order.size(); done < layers.size(); ++done)  // views
+    session.listeners.tell(&BuildListener::tuning_advanced, done + 1, layers.size());
   if (by_rule > 0 && session.options.optimization_level > 0)
     session.listeners.tell(&BuildListener::tuning_cut_short, by_rule, layers.size());
 }
@@ -366,12 +365,18 @@ Choice choose(BuildSession& session, const ProfilePoints& points, std::vector<La
   Choice choice;
   const Turns turns(session.graph, layers);
   session.listeners.tell(&BuildListener::reformats_begun);
-  for (const LayoutChange& change : table.pairs()) {
+  std::vector<LayoutChange> changes = table.pairs();
+  const auto costs_nothing = [](const LayoutChange& change) {
+    return always_same_bytes(std::get<const Value*>(change)->type.shape, std::get<1>(change), std::get<2>(change));
+  };
+  for (const auto& [value, from, to] : changes) problem.reformat_ms[{table.id(value), from, to}] = 0;
+  std::erase_if(changes, costs_nothing);
+  make_reformats(session, points, offer_reformats(session, points, turns, changes), choice);
+  for (const LayoutChange& change : changes) {
     const auto& [value, from, to] = change;
-    double& ms = problem.reformat_ms[{table.id(value), from, to}];
-    if (always_same_bytes(value->type.shape, from, to)) continue;
-    if (const std::optional<double> found = add_reformats(session, points, turns, change, choice)) ms = *found;
-    else problem.reformat_ms.erase({table.id(value), from, to});
+    const std::tuple key(table.id(value), from, to);
+    if (const std::optional<double> ms = change_ms(choice, turns, change)) problem.reformat_ms[key] = *ms;
+    else problem.reformat_ms.erase(key);
   }
 
   const Selected selected = select(problem);

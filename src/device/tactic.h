@@ -93,8 +93,9 @@ class TacticSource {
   virtual void propose(const Problem& problem, Candidates& out) const = 0;
   /// Independent of the concrete sizes that are symbolic in problem.symbolic: load() sees those.
   virtual Compiled compile(const Problem& problem, const Tactic& tactic) const = 0;
-  /// Whether compile() takes so long that the candidates of a problem are worth a thread each.
+  /// Whether compile(), or the backend's load(), takes so long that candidates are worth a thread each. Both may be called side by side.
   virtual bool compiles_slowly() const { return false; }
+  virtual bool loads_slowly() const { return false; }
   /// What stands in for a time where nothing is timed. The default is for sources of which nobody has measured it: what they offer
   /// for a problem is alike, and the order of their offers decides.
   virtual Cost cost(const Problem&, const Tactic&) const { return {}; }

@@ -74,17 +74,16 @@ struct Runner {
 
 class Measurer {
  public:
-  Measurer(const Problem& problem, const Backend& backend, Device& device, const MeasureOptions& options)
-      : problem_(problem), backend_(backend), device_(device), options_(options), stream_(device.stream()) {}
+  Measurer(const Problem& problem, LoadAhead& ahead, Device& device, const MeasureOptions& options)
+      : problem_(problem), ahead_(ahead), device_(device), options_(options), stream_(device.stream()) {}
 
   void run(std::span<Candidate*> candidates) {
     few_ = with_two_entries(problem_.region);
     if (!few_ && std::ranges::all_of(candidates, is_linear)) few_ = with_two_rows(problem_.region);
     for (const uint64_t seed : kSeeds) inputs_.push_back(random_inputs(evaluated(), seed));
     std::vector<Runner> runners;
-    std::vector<std::future<Compiled>> compiling = compile(candidates);
-    for (size_t i = 0; i < candidates.size(); ++i) {
-      Candidate* candidate = candidates[i];
+    load_ahead(candidates);
+    for (Candidate* candidate : candidates) {
       if (!runners.empty() && stopped()) {
         candidate->timing = {-1, 0, 0, std::string(kNotTimed)};
         continue;
@@ -92,7 +91,7 @@ class Measurer {
       candidate->timed_now = true;
       const NamedRange range(candidate->tactic.text());
       try {
-        Runner runner = load(*candidate, compiling[i].get());
+        Runner runner = prepare(*candidate);
         const std::unique_ptr<Recording> once = device_.record({with_weights(runner, 0)});
         runner.alone_ms = examine(runner, *once, 0, "the first inference");
         if (candidate->timing.ms < 0) continue;
@@ -140,14 +139,10 @@ class Measurer {
     return buffer;
   }
 
-  /// Side by side where that takes long, else when the result is asked for.
-  std::vector<std::future<Compiled>> compile(std::span<Candidate*> candidates) const {
-    std::vector<std::future<Compiled>> results;
-    for (const Candidate* candidate : candidates)
-      results.push_back(
-          std::async(candidate->source->compiles_slowly() ? std::launch::async : std::launch::deferred,
-                     [this, candidate] { return candidate->source->compile(problem_, candidate->tactic); }));
-    return results;
+  void load_ahead(std::span<Candidate*> candidates) {
+    std::vector<LoadAhead::Request> requests;
+    for (const Candidate* candidate : candidates) requests.push_back({&problem_, candidate});
+    ahead_.load(requests, {});
   }
 
   /// An input in the layout that a candidate wants. Candidates share it: none writes to its inputs.
@@ -185,18 +180,17 @@ class Measurer {
       device_.copy(shared.present.data(), shared.sets[set].data(), shared.present.size(), *stream_);
   }
 
-  Runner load(Candidate& candidate, Compiled compiled) {
+  Runner prepare(Candidate& candidate) {
+    Loaded loaded = ahead_.take({&problem_, &candidate});
     Runner runner{.candidate = &candidate,
-                  .compiled = std::move(compiled),
-                  .kernel = {},
-                  .shapes = {},
+                  .compiled = std::move(loaded.compiled),
+                  .kernel = std::move(loaded.kernel),
+                  .shapes = std::move(loaded.shapes),
                   .outputs = {},
                   .constants = {},
                   .workspace = {},
                   .recording = {},
                   .samples = {}};
-    runner.shapes = shapes_of(problem_.region, candidate.tactic, problem_.symbols);
-    runner.kernel = backend_.load(device_, candidate.tactic.source, runner.compiled.code, runner.shapes);
     Launch launch;
     launch.kernel = runner.kernel;
     for (size_t i = 0; i < runner.shapes.inputs.size(); ++i) launch.inputs.push_back(input(i, runner.shapes.inputs[i]));
@@ -374,7 +368,7 @@ class Measurer {
   }
 
   const Problem& problem_;
-  const Backend& backend_;
+  LoadAhead& ahead_;
   Device& device_;
   const MeasureOptions& options_;
   std::unique_ptr<Stream> stream_;
@@ -388,7 +382,7 @@ class Measurer {
 
 }  // namespace
 
-void measure(const Problem& problem, std::span<Candidate> candidates, const Backend& backend, Device& device,
+void measure(const Problem& problem, std::span<Candidate> candidates, LoadAhead& ahead, Device& device,
              const MeasureOptions& options, TimingCache& cache) {
   std::vector<Candidate*> unknown;
   for (Candidate& candidate : candidates) {
@@ -396,7 +390,7 @@ void measure(const Problem& problem, std::span<Candidate> candidates, const Back
     else unknown.push_back(&candidate);
   }
   if (unknown.empty()) return;
-  Measurer(problem, backend, device, options).run(unknown);
+  Measurer(problem, ahead, device, options).run(unknown);
   for (const Candidate* candidate : unknown)
     if (candidate->timing.note != kNotTimed) cache.put(candidate->key, candidate->timing);
 }

@@ -5,10 +5,10 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <span>
 
-#include "device/tactic.h"
+#include "tuner/candidate.h"
+#include "tuner/load_ahead.h"
 #include "tuner/timing_cache.h"
 
 namespace hone {
@@ -22,18 +22,8 @@ struct MeasureOptions {
   std::function<bool()> stop = {};
 };
 
-/// A candidate together with its compiled code, kept so that the winner need not be compiled again.
-struct Candidate {
-  Tactic tactic;
-  const TacticSource* source = nullptr;
-  std::string key;         // of the timing cache
-  double estimate_ms = 0;  // before anything is timed
-  Timing timing;           // ms < 0: rejected, `note` says why
-  bool timed_now = false;
-};
-
-/// Fills `timing` of every candidate: from `cache` where known, else measured and put there.
-void measure(const Problem& problem, std::span<Candidate> candidates, const Backend& backend, Device& device,
+/// Fills `timing` of every candidate: from `cache` where known, else measured and put there. What `ahead` has not loaded is loaded now.
+void measure(const Problem& problem, std::span<Candidate> candidates, LoadAhead& ahead, Device& device,
              const MeasureOptions& options, TimingCache& cache);
 
 }  // namespace hone

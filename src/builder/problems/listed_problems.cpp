@@ -91,14 +91,15 @@ ProblemTimes time_problem(const Problem& problem, const BuildOptions& options, c
                           TimingCache& cache, const std::function<void(const std::string&)>& begin) {
   ProblemTimes times;
   const MeasureOptions how = measure_options(options, problem);
+  LoadAhead ahead(backend, device);
   for (std::vector<Candidate>& rivals : rivals_of(problem, options, backend)) {
     if (is_timeless(problem, rivals)) continue;
     for (Candidate& candidate : rivals) {
       if (!begin) break;
       if (cache.find(candidate.key) == nullptr) begin(candidate.key);
-      measure(problem, {&candidate, 1}, backend, device, how, cache);
+      measure(problem, {&candidate, 1}, ahead, device, how, cache);
     }
-    if (!begin) measure(problem, rivals, backend, device, how, cache);
+    if (!begin) measure(problem, rivals, ahead, device, how, cache);
     for (const Candidate& candidate : rivals) {
       (candidate.timed_now ? times.timed : times.known) += 1;
       times.rejected += candidate.timing.ms < 0 ? 1 : 0;

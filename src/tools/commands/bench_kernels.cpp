@@ -86,7 +86,8 @@ Json ladder(const std::string& key, OpenDevice& device, int repeats) {
   Json refused = Json::array();
   std::vector<Candidate> candidates = candidates_for(problem, *device.backend, refused);
   TimingCache none;
-  measure(problem, candidates, *device.backend, *device.device, {.repeats = repeats}, none);
+  LoadAhead ahead(*device.backend, *device.device);
+  measure(problem, candidates, ahead, *device.device, {.repeats = repeats}, none);
   std::ranges::stable_sort(candidates, std::ranges::greater{}, [](const Candidate& c) { return c.timing.ms; });
   result["ladder"] = Json::array({rung("reference", reference_ms(problem), work, floor)});
   for (const Candidate& candidate : candidates) {

@@ -95,6 +95,7 @@ Tensor packed_weights(const ConvRegion& region, Layout layout) {
 class CudnnSource final : public TacticSource {
  public:
   std::string_view name() const override { return "cudnn"; }
+  bool loads_slowly() const override { return true; }  // some engines are compiled then
 
   void propose(const Problem& problem, Candidates& out) const override {
     const std::optional<ConvRegion> region = read_region(problem.region);

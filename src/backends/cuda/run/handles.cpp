@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <vector>
 
 namespace hone::cuda {
 namespace {
@@ -13,6 +14,49 @@ CUcontext selected() {
   if (driver_library().found()) driver().cuCtxGetCurrent(&context);
   return context;
 }
+
+/// Of cuDNN: a thread's own while it runs. Of those that have ended the next takes them up.
+class ThreadHandles {
+ public:
+  ThreadHandles() = default;
+  ~ThreadHandles() {
+    const std::lock_guard lock(spare().mutex);
+    for (const auto& [context, handle] : own_) spare().handles[context].push_back(handle);
+  }
+  ThreadHandles(const ThreadHandles&) = delete;
+  ThreadHandles& operator=(const ThreadHandles&) = delete;
+
+  cudnnHandle_t of(CUcontext context) {
+    if (const auto known = own_.find(context); known != own_.end()) return known->second;
+    return own_.emplace(context, taken_up(context)).first->second;
+  }
+
+ private:
+  struct Spare {
+    std::mutex mutex;
+    std::map<CUcontext, std::vector<cudnnHandle_t>> handles;
+  };
+  static Spare& spare() {
+    static Spare& all = *new Spare;  // threads may end after statics do
+    return all;
+  }
+
+  static cudnnHandle_t taken_up(CUcontext context) {
+    {
+      const std::lock_guard lock(spare().mutex);
+      if (std::vector<cudnnHandle_t>& handles = spare().handles[context]; !handles.empty()) {
+        const cudnnHandle_t handle = handles.back();
+        handles.pop_back();
+        return handle;
+      }
+    }
+    cudnnHandle_t handle = nullptr;
+    check(cudnn().cudnnCreate(&handle), "starting cuDNN");
+    return handle;
+  }
+
+  std::map<CUcontext, cudnnHandle_t> own_;
+};
 
 }  // namespace
 
@@ -29,10 +73,8 @@ cublasLtHandle_t cublaslt_handle() {
 }
 
 cudnnHandle_t cudnn_handle() {
-  thread_local std::map<CUcontext, cudnnHandle_t> handles;
-  cudnnHandle_t& handle = handles[selected()];
-  if (handle == nullptr) check(cudnn().cudnnCreate(&handle), "starting cuDNN");
-  return handle;
+  thread_local ThreadHandles handles;
+  return handles.of(selected());
 }
 
 }  // namespace hone::cuda
