@@ -88,6 +88,11 @@ def median_ms(log):
     return float(re.search(r"GPU Compute Time: .*?median = ([\d.]+) ms", log)[1])
 
 
+def far_from_ceiling(log):
+    """Of a profile: the share of the time, in percent, that layers take which are below 60 % of a ceiling."""
+    return float(re.search(r"([\d.]+) % of their time is in layers below", log)[1])
+
+
 def precision_used(log):
     """How many layers compute in each type, in the builder's words."""
     return next((line.split("Precision used: ")[1] for line in log.splitlines() if "Precision used: " in line), "")

@@ -4,8 +4,8 @@
 
 Each model is quantised by `hone quantize --method=minmax` on random values, to whole numbers (int8) or E4M3 (fp8), and built as it is with
 --fp16 and quantised with --fp16 and --int8 or --fp8; sparse is the model in fp16 with --sparsity=force. A figure is the median of three turns of
-the GPU's own clock with CUDA graphs and without transfers. Behind the last turn the layers' times are written beside the logs, where --logs
-says so. MODEL is NAME:BATCH of the zoo, or torch:NAME:BATCH of gpu_torch.py, which PyTorch exports with random weights.
+the GPU's own clock with CUDA graphs and without transfers. Behind the last turn the layers are timed one by one: what share of the time layers
+take that are below 60 % of a ceiling, and, where --logs says so, the times in files. MODEL is NAME:BATCH of the zoo, or torch:NAME:BATCH of gpu_torch.py, which PyTorch exports with random weights.
 
     gpu_codes.py resnet50.ts:1 resnet50.ts:128 --level 3 --json out.json
     gpu_codes.py hf_bert_base.ts:32 torch:vit_b_16:32 --kinds fp8 sparse
@@ -63,16 +63,23 @@ def compare(spec, options, folder):
     for kind, file in files.items():
         start = time.time()
         log = trtexec(f"--onnx={file}", *FLAGS[kind], *[f"--{which}Shapes={shapes}" for which in ("min", "opt", "max") if shapes], f"--saveEngine={kind}.plan", "--skipInference", f"--builderOptimizationLevel={options.level}", "--verbose",
-                      "--profilingVerbosity=detailed")
+                      "--profilingVerbosity=detailed", *([f"--timingCacheFile={options.cache.resolve()}"] if options.cache else []))
         row["build_s"][kind] = round(time.time() - start, 1)
         if options.logs:
             (options.logs / f"{spec.replace(':', '-')}.{kind}.build.log").write_text(log)
     times = {kind: [] for kind in files}
+    row["below_60_percent"] = {}
     for turn in range(options.rounds):
         for kind, found in times.items():
-            named = options.logs / f"{spec.replace(':', '-')}.{kind}" if options.logs else None
-            last = ["--dumpProfile", "--separateProfileRun", f"--exportProfile={named}.profile.json", f"--exportLayerInfo={named}.layers.json"] if named and turn + 1 == options.rounds else []
-            found.append(gpu.median_ms(trtexec(f"--loadEngine={kind}.plan", *([f"--shapes={shapes}"] if shapes else []), "--useCudaGraph", "--noDataTransfers", "--warmUp=100", "--duration=1", "--iterations=20", *last)))
+            last = turn + 1 == options.rounds
+            profile = ["--dumpProfile", "--separateProfileRun"] if last else []
+            if last and options.logs:
+                named = options.logs.resolve() / f"{spec.replace(':', '-')}.{kind}"
+                profile += [f"--exportProfile={named}.profile.json", f"--exportLayerInfo={named}.layers.json"]
+            log = trtexec(f"--loadEngine={kind}.plan", *([f"--shapes={shapes}"] if shapes else []), "--useCudaGraph", "--noDataTransfers", "--warmUp=100", "--duration=1", "--iterations=20", *profile)
+            found.append(gpu.median_ms(log))
+            if last:
+                row["below_60_percent"][kind] = gpu.far_from_ceiling(log)
     row |= {kind: statistics.median(found) for kind, found in times.items()}
     return row | {"times_as_fast": {kind: round(row["fp16"] / row[kind], 3) for kind in options.kinds}}
 
@@ -85,6 +92,7 @@ def main():
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["int8"])
     parser.add_argument("--level", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cache", type=pathlib.Path, help="timing cache to use and extend")
     parser.add_argument("--logs", type=pathlib.Path)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()

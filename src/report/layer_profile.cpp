@@ -14,6 +14,8 @@
 namespace hone {
 namespace {
 
+constexpr float kNear = 0.6f;  // of a ceiling, for a layer to be left alone
+
 float sum(std::span<const float> samples) { return std::accumulate(samples.begin(), samples.end(), 0.0f); }
 float average(std::span<const float> samples) {
   return samples.empty() ? 0 : sum(samples) / static_cast<float>(samples.size());
@@ -107,13 +109,18 @@ void LayerProfile::print_shares(const Logger& log, float total) const {
 
 /// Of layers whose floor is known: how far all of them together are from it, and which cost the most beyond it.
 void LayerProfile::print_sum(const Logger& log) const {
-  float time = 0;
+  float time = 0, far = 0;
   double floor = 0;
-  for (const Layer& layer : layers_)
-    if (layer.floor_ms > 0 && !layer.samples.empty()) time += median(layer.samples), floor += layer.floor_ms;
-  if (time > 0)
-    log.info("{:10.1f}{:12.5f}{:59}   all of these: {:.2f} times their floor", floor / time * 100, floor, "",
-             time / floor);
+  for (const Layer& layer : layers_) {
+    if (layer.floor_ms <= 0 || layer.samples.empty()) continue;
+    const float own = median(layer.samples);
+    time += own, floor += layer.floor_ms;
+    if (layer.floor_ms < kNear * own) far += own;
+  }
+  if (time <= 0) return;
+  log.info("{:10.1f}{:12.5f}{:59}   all of these: {:.2f} times their floor", floor / time * 100, floor, "",
+           time / floor);
+  log.info("{:10.1f} % of their time is in layers below {:.0f} % of a ceiling", far / time * 100, kNear * 100);
 }
 
 std::string LayerProfile::json() const {

@@ -215,6 +215,7 @@ TEST(LayerProfile, SaysWhatPartOfTheCeilingsALayerReaches) {
   EXPECT_THAT(out.lines, Contains("I        0.1     0.00100      50.00       25.0      2.000        1.0   arithmetic   "
                                   "conv + \"relu\""));  // 1 us of 2 ms
   EXPECT_THAT(out.lines, Contains(HasSubstr("all of these: 2000.00 times their floor")));
+  EXPECT_THAT(out.lines, Contains(HasSubstr("100.0 % of their time is in layers below 60 % of a ceiling")));
 }
 
 TEST(LayerProfile, ANewIterationBeginsWithTheFirstLayer) {
