@@ -167,7 +167,7 @@ struct Ceilings {
 
   /// What layers with operands of that type can reach.
   double flops_of(DType operand) const {
-    const bool bytes = (operand == DType::u8 || operand == DType::i8) && i8_flops > 0;
+    const bool bytes = (operand == DType::u8 || operand == DType::i8 || operand == DType::f8e4m3fn) && i8_flops > 0;
     return bytes ? i8_flops : operand == DType::f32 ? f32_flops : f16_flops;
   }
 };

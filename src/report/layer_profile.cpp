@@ -33,8 +33,8 @@ void table_row(const Logger& log, float total, float mean, float middle, float p
 }  // namespace
 
 double ProfileCeilings::flops_of(DType operand) const {
-  const bool integers = (operand == DType::u8 || operand == DType::i8) && i8_flops > 0;
-  return integers ? i8_flops : operand == DType::f32 ? f32_flops : f16_flops;
+  const bool bytes = (operand == DType::u8 || operand == DType::i8 || operand == DType::f8e4m3fn) && i8_flops > 0;
+  return bytes ? i8_flops : operand == DType::f32 ? f32_flops : f16_flops;
 }
 
 LayerProfile::LayerProfile(const std::vector<ProfiledLayer>& layers, const ProfileCeilings& ceilings)

@@ -14,6 +14,7 @@ cudaDataType data_type(DType dtype) {
     case DType::f32: return CUDA_R_32F;
     case DType::f16: return CUDA_R_16F;
     case DType::bf16: return CUDA_R_16BF;
+    case DType::f8e4m3fn: return CUDA_R_8F_E4M3;
     default: throw InternalError(fmt::format("cuBLASLt multiplies no {}", name_of(dtype)));
   }
 }
@@ -72,7 +73,8 @@ Matmul::Matmul(const MatmulShape& shape) : shape_(shape) {
   a_ = shape.transposed_b ? make_layout(shape.dtype, shape.k, shape.n, shape.batch, shape.step_b)
                           : make_layout(shape.dtype, shape.n, shape.k, shape.batch, shape.step_b);
   b_ = make_layout(shape.dtype, shape.k, shape.m, shape.batch, shape.step_a);
-  c_ = make_layout(shape.dtype, shape.n, shape.m, shape.batch, shape.step_c);
+  c_ = make_layout(shape.dtype == DType::f8e4m3fn ? DType::f16 : shape.dtype, shape.n, shape.m, shape.batch,
+                   shape.step_c);
 }
 
 Matmul::~Matmul() {

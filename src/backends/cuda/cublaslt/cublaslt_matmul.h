@@ -19,8 +19,8 @@ struct MatmulShape {
   int64_t m = 1, n = 1, k = 1, batch = 1;
   int64_t step_a = 0, step_b = 0, step_c = 0;  // elements from one matmul of a batch to the next; 0: shared
   bool transposed_b = false;                   // B lies as [n,k]
-  DType dtype = DType::f32;
-  bool tf32 = false;  // operands of f32 matmuls may be rounded
+  DType dtype = DType::f32;                    // of E4M3 the result is f16, and B has to be transposed
+  bool tf32 = false;                           // operands of f32 matmuls may be rounded
   float scale = 1;
   bool bias = false, residual = false;  // one value per column; a whole matrix
   ActivationKind activation = ActivationKind::none;

@@ -34,7 +34,9 @@ AlignedBuffer varied(size_t elements, DType dtype) {
   for (size_t i = 0; i < elements; ++i) {
     state = state * 1664525u + 1013904223u;
     const uint32_t random = state >> 8;
-    if (dtype == DType::f16) {
+    if (dtype == DType::f8e4m3fn) {
+      bytes.data()[i] = static_cast<std::byte>(0x20u + (random & 0x1fu) + (random & 0x80u));
+    } else if (dtype == DType::f16) {
       const auto value = static_cast<uint16_t>(0x3000u + (random & 0x0fffu) + (random & 0x8000u));
       std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
     } else {
@@ -46,7 +48,8 @@ AlignedBuffer varied(size_t elements, DType dtype) {
 }
 
 double product_rate(CudaDevice& device, DType dtype) {
-  const MatmulShape shape{.m = kSide, .n = kSide, .k = kSide, .dtype = dtype, .tf32 = true};
+  const MatmulShape shape{
+      .m = kSide, .n = kSide, .k = kSide, .transposed_b = dtype == DType::f8e4m3fn, .dtype = dtype, .tf32 = true};
   const Matmul matmul(shape);
   const auto algorithms = matmul.heuristics(cublaslt_handle(), kWorkspace, 1);
   if (algorithms.empty()) return 0;
@@ -74,6 +77,8 @@ Ceilings measure_ceilings(CudaDevice& device) {
   if (!cublaslt_library().found()) return ceilings;
   ceilings.f16_flops = product_rate(device, DType::f16);
   ceilings.f32_flops = product_rate(device, DType::f32);
+  ceilings.i8_flops =
+      product_rate(device, DType::f8e4m3fn);  // tensor cores multiply whole numbers as fast; the library does not
   return ceilings;
 }
 
