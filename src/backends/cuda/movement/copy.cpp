@@ -69,6 +69,16 @@ struct ElementsParameters {
   }
 };
 
+struct PiecesParameters {
+  static constexpr std::string_view kKernel = "pieces", kElement = "E";
+  ElementsParameters common;
+  int64_t step = 0;
+  static void fields(auto& self, auto& visit) {
+    ElementsParameters::fields(self.common, visit);
+    visit("step", self.step);
+  }
+};
+
 struct PartsParameters {
   static constexpr std::string_view kKernel = "parts", kElement = "E";
   std::array<Reads, kParts> from;
@@ -156,6 +166,30 @@ Walk walk_of(const StridedCopy& copy) {
   return walk;
 }
 
+/// A few elements that lie side by side on one side of a copy and a step apart on the other.
+struct Piece {
+  int64_t elements = 1, step = 0;
+  bool in_source = false;
+};
+
+/// Takes the axis of such pieces out of the copy; of one element where there is none.
+Piece take_piece(StridedCopy& copy, size_t bytes) {
+  for (size_t axis = 0; axis < copy.sizes.size() && copy.sizes.size() > 1; ++axis) {
+    const int64_t size = copy.sizes[axis];
+    const bool in_source = copy.from[axis] == 1 && copy.to[axis] != 1;
+    if ((size != 2 && size != 4) || bytes > 4 || (!in_source && (copy.to[axis] != 1 || copy.from[axis] == 1))) continue;
+    const Dims& strides = in_source ? copy.from : copy.to;
+    bool whole = (in_source ? copy.from_offset : copy.to_offset) % size == 0;
+    for (size_t other = 0; other < strides.size(); ++other) whole &= other == axis || strides[other] % size == 0;
+    if (!whole) continue;
+    const Piece piece{size, in_source ? copy.to[axis] : copy.from[axis], in_source};
+    for (Dims* list : {&copy.sizes, &copy.from, &copy.to})
+      list->erase(list->begin() + static_cast<std::ptrdiff_t>(axis));
+    return piece;
+  }
+  return {};
+}
+
 /// A copy in its simplest form, of elements of so many bytes.
 struct Part {
   StridedCopy copy;
@@ -190,16 +224,22 @@ int64_t each_of(const LoadContext& context, int64_t count) { return context.fill
 
 GridLaunch launch_one(const LoadContext& context, const Part& part) {
   const Module& module = *context.module;
-  const TilesParameters parameters{.from = part.from(), .to = part.to(), .walk = walk_of(part.copy)};
+  TilesParameters parameters{.from = part.from(), .to = part.to(), .walk = walk_of(part.copy)};
   const std::string variant = fmt::format("_{}", part.bytes);
   const Dims& sizes = part.copy.sizes;
   if (part.tiles)
     return launch_of(module, parameters,
                      {{blocks_of(sizes.back(), 32), blocks_of(sizes[sizes.size() - 2], 32), part.planes()}, kThreads},
                      variant);
-  const int64_t each = each_of(context, part.count);
-  return launch_of(module, ElementsParameters{parameters, static_cast<int32_t>(part.count), static_cast<int32_t>(each)},
-                   {{blocks_of(part.count, kThreads * each)}, kThreads}, variant);
+  StridedCopy copy = part.copy;
+  const Piece piece = context.fills(part.count / 4) ? take_piece(copy, part.bytes) : Piece{};
+  const int64_t count = part.count / piece.elements, each = each_of(context, count);
+  parameters.walk = walk_of(copy);
+  const ElementsParameters common{parameters, static_cast<int32_t>(count), static_cast<int32_t>(each)};
+  const Blocks grid{{blocks_of(count, kThreads * each)}, kThreads};
+  if (piece.elements == 1) return launch_of(module, common, grid, variant);
+  return launch_of(module, PiecesParameters{common, piece.step}, grid,
+                   fmt::format("{}_{}_{}", variant, piece.elements, piece.in_source ? "from" : "to"));
 }
 
 /// Up to kParts copies of equally large elements; whatever has to be there for the others repeats the first one's pointers.
@@ -239,7 +279,7 @@ std::vector<GridLaunch> launches_of(const LoadContext& context, const std::vecto
 
 struct CopyFamily {
   static constexpr std::string_view kName = "copy";
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   using Params = NoParams;
   using Code = CopyCode;
 
@@ -250,7 +290,8 @@ struct CopyFamily {
     const std::string reason = read_copy(problem, built.code, built.constants);
     HONE_ASSERT(reason.empty(), "refused after all: {}", reason);
     built.source = fmt::format("#define AXES {}\n#define PARTS {}\n#define MOST_EACH {}\n", kAxes, kParts, kMostEach) +
-                   declare<ElementsParameters, PartsParameters, TilesParameters>() + kernels::division + kernels::copy;
+                   declare<ElementsParameters, PartsParameters, PiecesParameters, TilesParameters>() +
+                   kernels::division + kernels::copy;
     return built;
   }
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strided copies: element by element in the order of the destination, several at once, or in tiles of 32 x 32 through shared memory
-// where source and destination disagree about which axis is innermost. E is an unsigned integer or vector of the elements' size.
+// Strided copies: element by element in the order of the destination, several at once, a few that lie side by side on one side alone, or
+// in tiles of 32 x 32 through shared memory where source and destination disagree about which axis is innermost. E is an unsigned integer or vector of the elements' size.
 // Before this stand AXES and PARTS (at most, of a walk and of a launch), MOST_EACH (elements of a thread, or one), the parameters and
 // support/division.cuh.
 
-// EACH elements of a thread, a block's width apart: what each axis says is read once for all of them.
-template <typename E, int EACH> static inline void copy_some(const E* from, E* to, const Walk& walk, unsigned count, unsigned first) {
+// Which side the elements of a piece lie side by side on; on the other they are a step apart.
+enum class Beside { both, source, destination };
+
+// EACH pieces of a thread, a block's width apart: what each axis says is read once for all of them.
+template <typename E, int EACH, int PIECE = 1, Beside SIDE = Beside::both>
+static inline void copy_some(const E* from, E* to, const Walk& walk, unsigned count, unsigned first, i64 step = 0) {
   i64 source[EACH] = {}, target[EACH] = {};
   unsigned rest[EACH];
 #pragma unroll
@@ -21,13 +25,24 @@ template <typename E, int EACH> static inline void copy_some(const E* from, E* t
       target[i] += (i64)at * walk.to[axis];
     }
   }
-  E held[EACH];
+  typedef Vector<E, PIECE> Piece;
+  Piece held[EACH];
 #pragma unroll
-  for (int i = 0; i < EACH; ++i)
-    if (first + i * blockDim.x < count) held[i] = from[source[i]];
+  for (int i = 0; i < EACH; ++i) {
+    if (first + i * blockDim.x >= count) continue;
+    if (SIDE != Beside::destination) held[i] = *reinterpret_cast<const Piece*>(from + source[i]);
 #pragma unroll
-  for (int i = 0; i < EACH; ++i)
-    if (first + i * blockDim.x < count) to[target[i]] = held[i];
+    for (int k = 0; k < PIECE; ++k)
+      if (SIDE == Beside::destination) held[i].at[k] = from[source[i] + k * step];
+  }
+#pragma unroll
+  for (int i = 0; i < EACH; ++i) {
+    if (first + i * blockDim.x >= count) continue;
+    if (SIDE != Beside::source) *reinterpret_cast<Piece*>(to + target[i]) = held[i];
+#pragma unroll
+    for (int k = 0; k < PIECE; ++k)
+      if (SIDE == Beside::source) to[target[i] + k * step] = held[i].at[k];
+  }
 }
 
 template <typename E> static inline void copy_element(const E* from, E* to, const Walk& walk, int count, int each, int block) {
@@ -35,6 +50,13 @@ template <typename E> static inline void copy_element(const E* from, E* to, cons
   if (first >= (unsigned)count) return;
   if (each == 1) copy_some<E, 1>(from, to, walk, count, first);
   else copy_some<E, MOST_EACH>(from, to, walk, count, first);
+}
+
+template <typename E, int PIECE, Beside SIDE> static inline void copy_pieces(const E* from, E* to, const Walk& walk, int count, int each, i64 step) {
+  const unsigned first = blockIdx.x * blockDim.x * each + threadIdx.x;
+  if (first >= (unsigned)count) return;
+  if (each == 1) copy_some<E, 1, PIECE, SIDE>(from, to, walk, count, first, step);
+  else copy_some<E, MOST_EACH, PIECE, SIDE>(from, to, walk, count, first, step);
 }
 
 // The last axis is innermost in the destination, the one before in the source; the others are walked by blockIdx.z.
@@ -88,3 +110,19 @@ COPY(unsigned short, 2)
 COPY(unsigned, 4)
 COPY(unsigned long long, 8)
 COPY(Quad, 16)
+
+#define PIECES(E, name, PIECE)                                                                          \
+  extern "C" __global__ void pieces_##name##_##PIECE##_from(PIECES_PARAMETERS(E)) {                     \
+    await_operands();                                                                                   \
+    copy_pieces<E, PIECE, Beside::source>(from, to, walk, count, each, step);                           \
+  }                                                                                                     \
+  extern "C" __global__ void pieces_##name##_##PIECE##_to(PIECES_PARAMETERS(E)) {                       \
+    await_operands();                                                                                   \
+    copy_pieces<E, PIECE, Beside::destination>(from, to, walk, count, each, step);                      \
+  }
+PIECES(unsigned char, 1, 2)
+PIECES(unsigned char, 1, 4)
+PIECES(unsigned short, 2, 2)
+PIECES(unsigned short, 2, 4)
+PIECES(unsigned, 4, 2)
+PIECES(unsigned, 4, 4)

@@ -67,7 +67,7 @@ int taps_of(const std::string& mode) { return mode == "nearest" ? 1 : mode == "l
 
 struct GridSampleFamily {
   static constexpr std::string_view kName = "grid_sample";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = NoParams;
   using Code = GridSampleCode;
 
@@ -91,14 +91,15 @@ struct GridSampleFamily {
     built.code = {.x = input_index(problem.region, node->input(0)),
                   .grid = place_of(problem, node->input(1), built.constants),
                   .channels = last ? vector_width(node->input(0)->type.dtype) : kChannels};
-    const std::string& padding = node->attrs.text("padding_mode");
+    const std::string &padding = node->attrs.text("padding_mode"), &mode = node->attrs.text("mode");
     const std::string switches = fmt::format(
-        "typedef {} T;\ntypedef {} Grid;\n#define AXES {}\n#define TAPS {}\n"
+        "typedef {} T;\ntypedef {} Grid;\ntypedef {} Position;\n#define AXES {}\n#define TAPS {}\n"
         "#define BORDER {:d}\n#define REFLECTION {:d}\n#define ALIGN_CORNERS {:d}\n"
         "#define CHANNELS_LAST {:d}\n#define CHANNELS {}\n",
         type_name(node->input(0)->type.dtype), type_name(node->input(1)->type.dtype),
-        node->input(0)->type.shape.rank() - 2, taps_of(node->attrs.text("mode")), padding == "border",
-        padding == "reflection", node->attrs.integer("align_corners") != 0, last, built.code.channels);
+        taps_of(mode) > 1 && node->input(0)->type.dtype != DType::f32 ? "float" : "double",
+        node->input(0)->type.shape.rank() - 2, taps_of(mode), padding == "border", padding == "reflection",
+        node->attrs.integer("align_corners") != 0, last, built.code.channels);
     built.source = switches + declare<GridSampleParameters>() + kernels::grid_sample;
     return built;
   }

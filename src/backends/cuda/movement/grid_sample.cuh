@@ -2,18 +2,21 @@
 //
 // GridSample in up to three dimensions. A thread has one point and CHANNELS of an image's channels: where the point lies and what it
 // reads is found once. Threads beside each other have points beside each other, or channels where these lie innermost. Positions
-// are doubles, as in the reference: a grid of floats says which pixel is the nearest. Before this stand T, Grid, AXES, TAPS (1 the
-// nearest pixel, 2 linear, 4 cubic), BORDER, REFLECTION, ALIGN_CORNERS, CHANNELS_LAST, CHANNELS and the parameters.
+// are doubles, as in the reference, where a grid of floats says which pixel is the nearest, and for elements of 32 bits; else floats, which
+// know a position as well as a grid of floats does. Before this stand T, Grid, Position, AXES, TAPS (1 the nearest pixel, 2 linear,
+// 4 cubic), BORDER, REFLECTION, ALIGN_CORNERS, CHANNELS_LAST, CHANNELS and the parameters.
 
-static inline double mirrored(double x, double low, double high) {
-  const double range = high - low;
+static inline Position mirrored(Position x, Position low, Position high) {
+  const Position range = high - low;
   if (range <= 0) return low;
-  const double away = fmod(fabs(x - low), 2 * range);
+  const Position away = fmod(fabs(x - low), 2 * range);
   return away <= range ? low + away : high - (away - range);
 }
-static inline double padded(double x, int size) {
-  if (BORDER) return fmin(fmax(x, 0.0), size - 1.0);
-  if (REFLECTION) return ALIGN_CORNERS ? mirrored(x, 0.0, size - 1.0) : mirrored(x, -0.5, size - 0.5);
+static inline Position within(Position x, int size) { return fmin(fmax(x, (Position)0), (Position)(size - 1)); }
+static inline Position padded(Position x, int size) {
+  if (BORDER) return within(x, size);
+  const Position half = (Position)0.5;
+  if (REFLECTION) return ALIGN_CORNERS ? mirrored(x, 0, size - 1) : mirrored(x, -half, size - half);
   return x;
 }
 
@@ -22,26 +25,27 @@ struct Taps {
   int pixel[TAPS];
   float weight[TAPS];
 
-  void set(int k, double at, double share, int size) {
+  void set(int k, Position at, Position share, int size) {
     weight[k] = (float)share;
-    if (at < 0 || at >= size) at = BORDER || REFLECTION ? fmin(fmax(rint(padded(at, size)), 0.0), size - 1.0) : -1.0;
+    if (at < 0 || at >= size) at = BORDER || REFLECTION ? within(rint(padded(at, size)), size) : -1;
     pixel[k] = share == 0 ? -1 : (int)at;
   }
-  Taps(double grid, int size) {
-    double x = ALIGN_CORNERS ? (grid + 1) / 2 * (size - 1) : ((grid + 1) * size - 1) / 2;
-    x = x != x ? -2.0 : fmin(fmax(x, -1e15), 1e15);
+  Taps(Position grid, int size) {
+    Position x = ALIGN_CORNERS ? (grid + 1) / 2 * (size - 1) : ((grid + 1) * size - 1) / 2;
+    const Position most = 1e15f;
+    x = x != x ? -2 : fmin(fmax(x, -most), most);
     if (TAPS < 4) x = padded(x, size);
 #if TAPS == 1
     set(0, rint(x), 1, size);
 #else
-    const double low = floor(x), t = x - low;
+    const Position low = floor(x), t = x - low;
 #if TAPS == 2
     set(0, low, 1 - t, size);
     set(1, low + 1, t, size);
 #else
-    const double a = -0.75;
-    const auto near = [a](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
-    const auto far = [a](double d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
+    const Position a = (Position)-0.75;
+    const auto near = [a](Position d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
+    const auto far = [a](Position d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
     set(0, low - 1, far(t + 1), size);
     set(1, low, near(t), size);
     set(2, low + 1, near(1 - t), size);
@@ -67,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(128) grid_sample(GRID_SAMPLE_PARAME
   int count = 1;
 #pragma unroll
   for (int axis = 0; axis < AXES; ++axis) {  // coordinates run from the last axis to the first
-    const Taps taps((double)as_float(grid[(image * s.points + point) * AXES + AXES - 1 - axis]), s.size[axis]);
+    const Taps taps((Position)as_float(grid[(image * s.points + point) * AXES + AXES - 1 - axis]), s.size[axis]);
 #pragma unroll
     for (int i = count - 1; i >= 0; --i) {
       const int before = pixel[i];

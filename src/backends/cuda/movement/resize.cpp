@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/divisor.h"
@@ -20,9 +21,10 @@ constexpr std::array<std::string_view, 5> field_names(CoordinateMode) {
 }
 
 /// Depth, height and width.
+template <typename Position>
 struct Resize {
   static constexpr std::string_view kName = "Resize";
-  double factor[3] = {}, shift[3] = {};
+  Position factor[3] = {}, shift[3] = {};
   int32_t input[3] = {1, 1, 1}, channels = 0, items = 0;  // channels: or planes
   Divisor result[3], across;                              // what threads beside each other make: channels, or a row
   static void fields(auto& self, auto& visit) {
@@ -36,11 +38,12 @@ struct Resize {
   }
 };
 
+template <typename Position>
 struct ResizeParameters {
   static constexpr std::string_view kKernel = "resize";
   Reads x;
   Writes y;
-  Resize resize;
+  Resize<Position> resize;
   static void fields(auto& self, auto& visit) {
     visit("x", self.x, "T");
     visit("y", self.y, "T");
@@ -53,11 +56,13 @@ struct ResizeCode {
   std::vector<double> scales = {};  // of every axis; 0: the ratio of the sizes
   int64_t width = 1;                // results of a thread, side by side
   int64_t planes = 1;               // and in so many planes; 0: channels lie innermost
+  bool in_floats = false;           // positions; else in doubles
   static void fields(auto& self, auto& visit) {
     visit("mode", self.mode);
     visit("scales", self.scales, size_t{5});
     visit("width", self.width, 1, 16);
     visit("planes", self.planes, 0, 16);
+    visit("in_floats", self.in_floats);
   }
 };
 
@@ -108,24 +113,27 @@ std::vector<double> scales_of(const Node& node) {
   return scales;
 }
 
-void set_axis(Resize& resize, size_t axis, CoordinateMode mode, double scale, int64_t in, int64_t out) {
-  resize.input[axis] = static_cast<int32_t>(in);
-  resize.result[axis] = Divisor(out);
+/// Factor and shift of an axis.
+std::pair<double, double> line_of(CoordinateMode mode, double scale, int64_t in, int64_t out) {
   if (scale == 0) scale = static_cast<double>(out) / static_cast<double>(in);
-  resize.factor[axis] = 1 / scale;
-  resize.shift[axis] = 0.5 / scale - 0.5;
-  if (mode == CoordinateMode::asymmetric) resize.shift[axis] = 0;
-  if (mode == CoordinateMode::align_corners)
-    resize.factor[axis] = out == 1 ? 0 : static_cast<double>(in - 1) / static_cast<double>(out - 1),
-    resize.shift[axis] = 0;
-  if (mode == CoordinateMode::pytorch_half_pixel && out <= 1) resize.factor[axis] = resize.shift[axis] = 0;
-  if (mode == CoordinateMode::half_pixel_symmetric) {
-    const double length = static_cast<double>(in), adjustment = static_cast<double>(out) / (scale * length);
-    resize.shift[axis] += length / 2 * (1 - adjustment);
+  const double shift = 0.5 / scale - 0.5;
+  switch (mode) {
+    case CoordinateMode::asymmetric: return {1 / scale, 0};
+    case CoordinateMode::align_corners:
+      return {out == 1 ? 0 : static_cast<double>(in - 1) / static_cast<double>(out - 1), 0};
+    case CoordinateMode::half_pixel_symmetric: {
+      const double length = static_cast<double>(in), adjustment = static_cast<double>(out) / (scale * length);
+      return {1 / scale, shift + length / 2 * (1 - adjustment)};
+    }
+    case CoordinateMode::pytorch_half_pixel:
+      if (out <= 1) return {0, 0};
+      break;
+    case CoordinateMode::half_pixel: break;
   }
+  return {1 / scale, shift};
 }
 
-constexpr int64_t kPlanes = 8, kOfRow = 4;  // planes of a thread, and of each so many pixels: places take registers
+constexpr int64_t kPlanes = 4, kOfRow = 4;  // planes of a thread, and of each so many pixels: places take registers
 
 /// As many as divide the innermost axis and fit 16 bytes; one where the size is not fixed.
 int64_t width_of(const Problem& problem, bool channels_last) {
@@ -138,7 +146,7 @@ int64_t width_of(const Problem& problem, bool channels_last) {
 
 struct ResizeFamily {
   static constexpr std::string_view kName = "resize";
-  static constexpr int kVersion = 4;
+  static constexpr int kVersion = 5;
   using Params = NoParams;
   using Code = ResizeCode;
 
@@ -152,15 +160,20 @@ struct ResizeFamily {
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
     const Node& node = *problem.only();
+    const DType dtype = node.output()->type.dtype;
     const bool channels_last = tactic.out[0] == Layout::channels_last;
     const int64_t width = width_of(problem, channels_last), planes = channels_last ? 0 : kPlanes;
+    const bool linear = node.attrs.text("mode") == "linear", in_floats = linear && size_of(dtype) == 2;
     const std::string switches = fmt::format(
-        "typedef {} T;\n#define CHANNELS_LAST {:d}\n#define LINEAR {:d}\n#define DEEP {:d}\n"
+        "typedef {} T;\ntypedef {} Position;\n#define CHANNELS_LAST {:d}\n#define LINEAR {:d}\n#define DEEP {:d}\n"
         "#define WIDTH {}\n#define PLANES {}\n#define NEAREST(x) {}\n",
-        type_name(node.output()->type.dtype), channels_last, node.attrs.text("mode") == "linear",
-        node.output()->type.shape.rank() > 4, width, planes, nearest_text(node.attrs.text("nearest_mode")));
-    return {{.mode = *mode_of(node), .scales = scales_of(node), .width = width, .planes = planes},
-            switches + declare<ResizeParameters>() + kernels::division + kernels::resize};
+        type_name(dtype), in_floats ? "float" : "double", channels_last, linear, node.output()->type.shape.rank() > 4,
+        width, planes, nearest_text(node.attrs.text("nearest_mode")));
+    const std::string declarations =
+        in_floats ? declare<ResizeParameters<float>>() : declare<ResizeParameters<double>>();
+    return {
+        {.mode = *mode_of(node), .scales = scales_of(node), .width = width, .planes = planes, .in_floats = in_floats},
+        switches + declarations + kernels::division + kernels::resize};
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
@@ -172,15 +185,29 @@ struct ResizeFamily {
     HONE_CHECK(valid && elements(out) < int64_t{1} << 31, "a resize in the plan turns {} into {}", join_dims(in),
                join_dims(out));
     for (const double scale : code.scales) HONE_CHECK(scale >= 0, "a resize in the plan has the scale {}", scale);
-    ResizeParameters parameters{.x = input(0), .y = output(0), .resize = {}};
-    for (size_t i = 2; i < in.size(); ++i)
-      set_axis(parameters.resize, 5 - in.size() + i - 2, code.mode, code.scales[i], in[i], out[i]);
+    return code.in_floats ? load_at<float>(code, context, in, out) : load_at<double>(code, context, in, out);
+  }
+
+ private:
+  template <typename Position>
+  static std::shared_ptr<const CudaKernel> load_at(const Code& code, const LoadContext& context, const Dims& in,
+                                                   const Dims& out) {
+    ResizeParameters<Position> parameters{.x = input(0), .y = output(0), .resize = {}};
+    Resize<Position>& resize = parameters.resize;
+    for (size_t i = 2; i < in.size(); ++i) {
+      const size_t axis = 5 - in.size() + i - 2;
+      const auto [factor, shift] = line_of(code.mode, code.scales[i], in[i], out[i]);
+      resize.factor[axis] = static_cast<Position>(factor);
+      resize.shift[axis] = static_cast<Position>(shift);
+      resize.input[axis] = static_cast<int32_t>(in[i]);
+      resize.result[axis] = Divisor(out[i]);
+    }
     const int64_t planes = in[0] * in[1], threads = elements(out) / code.width;
     const int64_t items =
         code.planes == 0 ? threads : threads / std::max<int64_t>(planes, 1) * blocks_of(planes, code.planes);
-    parameters.resize.channels = static_cast<int32_t>(code.planes == 0 ? in[1] : planes);
-    parameters.resize.across = Divisor((code.planes == 0 ? in[1] : out.back()) / code.width);
-    parameters.resize.items = static_cast<int32_t>(items);
+    resize.channels = static_cast<int32_t>(code.planes == 0 ? in[1] : planes);
+    resize.across = Divisor((code.planes == 0 ? in[1] : out.back()) / code.width);
+    resize.items = static_cast<int32_t>(items);
     const int64_t blocks = blocks_of(std::max<int64_t>(items, 1), 128);
     return single(context, launch_of(*context.module, parameters, {{blocks}, 128}));
   }

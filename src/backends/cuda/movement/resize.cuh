@@ -2,8 +2,8 @@
 //
 // Resampling of up to three spatial axes. A thread makes WIDTH results that lie side by side, channels of a pixel (CHANNELS_LAST) or
 // pixels of a row, the latter in up to PLANES planes: what they share of the coordinates, which are affine in the result's, is computed
-// once. Before this stand T, CHANNELS_LAST, LINEAR, DEEP (there is a third axis), WIDTH, PLANES, NEAREST(x), an index as a double, and
-// the parameters and support/division.cuh.
+// once. Positions are doubles, so that the nearest pixel is the reference's, but floats between elements of 16 bits. Before this stand T, Position,
+// CHANNELS_LAST, LINEAR, DEEP (there is a third axis), WIDTH, PLANES, NEAREST(x), an index as a Position, and the parameters and support/division.cuh.
 
 // A place along an axis and the one behind it, and what each counts; what counts nothing is not read, nor is there always such.
 struct Places {
@@ -11,7 +11,7 @@ struct Places {
   float weight[2] = {1, 0};
   Places() {}
   Places(const Resize& r, int axis, int result) {
-    const double at = result * r.factor[axis] + r.shift[axis];
+    const Position at = result * r.factor[axis] + r.shift[axis];
     const int base = (int)(LINEAR ? floor(at) : NEAREST(at)), last = r.input[axis] - 1;
     index = base < 0 ? 0 : base > last ? last : base;
     weight[1] = LINEAR && base == index && base < last ? (float)(at - base) : 0.0f;

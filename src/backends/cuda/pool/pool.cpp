@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MaxPool and AveragePool of one to three spatial axes.
+#include <algorithm>
 #include <array>
 
 #include "backends/cuda/family.h"
@@ -17,7 +18,7 @@ namespace {
 struct Window {
   static constexpr std::string_view kName = "Window";
   int32_t input[3] = {1, 1, 1}, before[3] = {}, after[3] = {};
-  Divisor result[3], groups;  // of channels that a thread takes at once
+  Divisor result[3], groups;  // of what a thread takes at once: channels, or results of a row
   static void fields(auto& self, auto& visit) {
     visit("input", self.input);
     visit("before", self.before);
@@ -43,14 +44,18 @@ struct PoolParameters {
   }
 };
 
+constexpr int64_t kPlanes = 4, kMostOfRow = 8;  // planes, and results of a row, of a thread
+
 struct PoolCode {
   WindowAttrs window;
   bool count_padding = false;
   int64_t width = 1;  // channels that a thread may take at once
+  int64_t row = 0;    // results of a row, likewise; 0: always one
   static void fields(auto& self, auto& visit) {
     WindowAttrs::fields(self.window, visit);
     visit("count_padding", self.count_padding);
     visit("width", self.width, 1, 16);
+    visit("row", self.row, 0, kMostOfRow);
   }
 };
 
@@ -68,6 +73,9 @@ Window window_of(const WindowAttrs& attrs, const Dims& in, const Dims& out) {
   return window;
 }
 
+/// Padding before each row.
+int64_t before_row(const WindowAttrs& window) { return window.pads[window.kernel.size() - 1]; }
+
 std::string window_text(const WindowAttrs& attrs) {
   std::string text;
   const size_t spatial = attrs.kernel.size();
@@ -81,11 +89,24 @@ std::string window_text(const WindowAttrs& attrs) {
   return text;
 }
 
-constexpr int64_t kPlanes = 4;  // of a thread
+/// How many results of a row a thread may make together: where it reads little beyond what lies side by side with them.
+int64_t row_of(const WindowAttrs& window, DType dtype) {
+  constexpr int64_t kMostBeside = 4, kMostStride = 2, kMostSteps = 16;
+  const int64_t kernel = window.kernel.back(), stride = window.strides.back(), before = before_row(window);
+  const bool fits = window.auto_pad == "NOTSET" && window.dilations.back() == 1 && stride <= kMostStride &&
+                    before >= 0 && before <= kMostBeside && kernel - before - stride <= kMostBeside &&
+                    std::ranges::all_of(window.kernel, [](int64_t size) { return size <= kMostSteps; });
+  return fits ? std::min(vector_width(dtype), kMostOfRow) : 0;
+}
+
+/// Whether all that lies side by side with a thread's results is there, in whole vectors.
+bool in_rows(const PoolCode& code, int64_t in, int64_t out) {
+  return code.row > 0 && out % code.row == 0 && in % code.row == 0 && in >= out * code.window.strides.back();
+}
 
 struct PoolFamily {
   static constexpr std::string_view kName = "pool";
-  static constexpr int kVersion = 4;
+  static constexpr int kVersion = 5;
   using Params = NoParams;
   using Code = PoolCode;
 
@@ -106,13 +127,18 @@ struct PoolFamily {
     const Node* node = problem.only();
     const DType dtype = node->output()->type.dtype;
     const bool channels_last = tactic.in[0] == Layout::channels_last;
-    const Code code{.window = WindowAttrs(node->attrs, node->input(0)->type.shape.rank() - 2, {}),
+    const WindowAttrs window(node->attrs, node->input(0)->type.shape.rank() - 2, {});
+    const Code code{.window = window,
                     .count_padding = node->attrs.integer_or("count_include_pad", 0) != 0,
-                    .width = channels_last ? vector_width(dtype) : 1};
+                    .width = channels_last ? vector_width(dtype) : 1,
+                    .row = channels_last ? 0 : row_of(window, dtype)};
     const std::string switches = fmt::format(
         "typedef {} T;\n#define MAXIMUM {}\n#define CHANNELS_LAST {}\n#define V {}\n#define MOST_PLANES {}\n",
         type_name(dtype), node->is(ops::max_pool), channels_last, code.width, kPlanes);
-    return {code, switches + window_text(code.window) + declare<PoolParameters>() + kernels::division + kernels::pool};
+    std::string source = switches + window_text(window) + declare<PoolParameters>() + kernels::division + kernels::pool;
+    if (code.row > 0)
+      source += fmt::format("#define ROW {}\n#define LEFT {}\n", code.row, before_row(window)) + kernels::pool_rows;
+    return {code, std::move(source)};
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
@@ -123,11 +149,13 @@ struct PoolFamily {
                "a pool in the plan turns {} into {}", join_dims(in), join_dims(out));
     code.window.check(in.size() - 2);
     const bool columns = code.width > 1 && in[1] % code.width == 0;
-    const bool planes = code.width == 1 && out[0] * out[1] % kPlanes == 0 && context.fills(elements(out) / kPlanes);
-    const int64_t results = elements(out) / (columns ? code.width : planes ? kPlanes : 1);
+    const bool rows = in_rows(code, in.back(), out.back()) && context.fills(elements(out) / code.row);
+    const bool planes =
+        !rows && code.width == 1 && out[0] * out[1] % kPlanes == 0 && context.fills(elements(out) / kPlanes);
+    const int64_t results = elements(out) / (columns ? code.width : rows ? code.row : planes ? kPlanes : 1);
     HONE_CHECK(results > 0 && results < int64_t{1} << 31, "a pool in the plan has {} results", results);
     Window window = window_of(code.window, in, out);
-    window.groups = Divisor(in[1] / (columns ? code.width : 1));
+    window.groups = Divisor(rows ? out.back() / code.row : in[1] / (columns ? code.width : 1));
     const PoolParameters parameters{.x = input(0),
                                     .y = output(0),
                                     .window = window,
@@ -136,6 +164,7 @@ struct PoolFamily {
                                     .results = static_cast<int32_t>(results)};
     return single(context, launch_of(*context.module, parameters, {{blocks_of(results, 128)}, 128},
                                      columns  ? "_columns"
+                                     : rows   ? "_rows"
                                      : planes ? "_planes"
                                               : ""));
   }

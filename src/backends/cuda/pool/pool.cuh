@@ -13,6 +13,10 @@ static inline int lowest(int) { return -128; }
 static inline float larger(float a, float b) { return fmaxf(a, b); }
 static inline int larger(int a, int b) { return a > b ? a : b; }
 
+typedef decltype(widened(T{})) Total;
+static inline Total both(Total a, Total b) { return MAXIMUM ? larger(a, b) : a + b; }
+#define NOTHING (MAXIMUM ? lowest(Total{}) : Total{})
+
 // Which steps of the window along an axis lie inside of the image, and how many before the end of its padding.
 struct Steps {
   int place, first, end, padded;
@@ -50,12 +54,11 @@ template <int W, int PLANES> static inline void pool_vectors(const T* x, T* y, c
   const Steps deep(window, 0, at[0], DEPTH, DEPTH_STRIDE, DEPTH_DILATION);
   const Steps down(window, 1, at[1], HEIGHT, HEIGHT_STRIDE, HEIGHT_DILATION);
   const Steps wide(window, 2, at[2], WIDTH, WIDTH_STRIDE, WIDTH_DILATION);
-  typedef decltype(widened(T{})) Total;
   Total total[PLANES][W];
 #pragma unroll
   for (int p = 0; p < PLANES; ++p)
 #pragma unroll
-    for (int i = 0; i < W; ++i) total[p][i] = MAXIMUM ? lowest(Total{}) : Total{};
+    for (int i = 0; i < W; ++i) total[p][i] = NOTHING;
 #pragma unroll UNROLLED(DEPTH)
   for (int d = 0; d < DEPTH; ++d)
 #pragma unroll UNROLLED(HEIGHT)
@@ -72,7 +75,7 @@ template <int W, int PLANES> static inline void pool_vectors(const T* x, T* y, c
         for (int p = 0; p < PLANES; ++p) {
           const Part part = *reinterpret_cast<const Part*>(lines[p] + w * WIDTH_DILATION * (CHANNELS_LAST ? (i64)channels : 1));
 #pragma unroll
-          for (int i = 0; i < W; ++i) total[p][i] = MAXIMUM ? larger(total[p][i], widened(part.at[i])) : total[p][i] + widened(part.at[i]);
+          for (int i = 0; i < W; ++i) total[p][i] = both(total[p][i], widened(part.at[i]));
         }
       }
     }
