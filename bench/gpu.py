@@ -9,8 +9,9 @@ GPU's own clock over one second. Checks alone may run side by side.
 In int8 and fp8 a model is what `hone quantize --method=minmax` makes of it, calibrated on the same values, and built with --fp16.
 There a value next to the middle of a step falls to either side by an engine's last digit, and some layers on all codes have parted.
 How far is measured: ONNX Runtime runs the file as it is and with all its floats moved within fp16's rounding, a few times over.
-`peer_error` is the farthest of these from the model in floats, what few bits cost; the engine's `error` may be 1.05 times that (twice
-of models that sort and select), and fp16's tolerance besides. `rounding` is how far moving took it; `from_peer`, the engine from the file as it is, may be twice that.
+`rounding` is how far moving took it; `from_peer`, the engine from the file as it is, may be twice that. `peer_error` is the farthest of these from
+the model in floats, what few bits cost. An error of the engine's own has nothing to do with the peer's and stands at right angles to it: `error` may
+be 1.05 times both together (twice, of models that sort and select), and fp16's tolerance besides.
 
     gpu.py --models resnet18.ts hf_bert_base.ts --precisions fp32 fp16 --batches 1 32 --json out.json
     gpu.py --models all --precisions fp32 fp16 bf16 --check-only --jobs 12 --level 1 --json out.json
@@ -264,7 +265,8 @@ class Codes:
     def judged(self, found):
         """What is known of the file, and where between the model in floats and ONNX Runtime's answers an engine's are and may be."""
         fp16, factor = self.model.tolerance("fp16")[0], OF_ROUNDING if self.model.name in DETECTION else OF_CODES
-        return self.told | {"tolerance": math.hypot(factor * self.told["peer_error"], fp16), "from_peer": self.model.farthest(found, self.expected),
+        apart = self.model.farthest(found, self.expected)
+        return self.told | {"tolerance": math.hypot(factor * math.hypot(self.told["peer_error"], apart), fp16), "from_peer": apart,
                             "from_peer_tolerance": max(fp16, OF_ROUNDING * self.told["rounding"])}
 
 
