@@ -87,7 +87,8 @@ double bytes_of(const Value& value) {
 }  // namespace
 
 std::string layer_kind(const Region& region) {
-  const Node& first = region.nodes.back()->is(ops::concat) ? *region.nodes.back() : *region.nodes[0];
+  const Node& last = *region.nodes.back();
+  const Node& first = last.is(ops::concat) || last.is(ops::view) ? last : *region.nodes[0];
   if (!first.op->traits.layer.empty()) return std::string(first.op->traits.layer);
   if (first.op->is_pointwise()) return "PointWise";
   return std::string(first.op_name());

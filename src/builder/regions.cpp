@@ -14,6 +14,7 @@
 
 #include "builder/region_nodes.h"
 #include "ops/byte_scale.h"
+#include "ops/channel_shuffle.h"
 #include "ops/formula.h"
 #include "ops/ops.h"
 
@@ -76,8 +77,7 @@ class Former {
       if (!taken_.contains(nodes_[i]))
         add(nodes_[i]->op->is_pointwise() || scales(*nodes_[i]) ? chain_into(nodes_[i])
             : is_mean(*nodes_[i])                               ? mean_of(nodes_[i])
-            : nodes_[i]->is(ops::concat)                        ? assembly_into(nodes_[i])
-                                                                : std::vector<Node*>{nodes_[i]});
+                                                                : assembly_into(shuffle_into(nodes_[i])));
     const auto place = [&](const Region& region) {
       // Matmuls of one input need nothing but that, and what reads the first may stand before the last.
       return position_.at(are_parallel(region.nodes) ? region.nodes.front() : region.nodes.back());
@@ -505,19 +505,25 @@ class Former {
     return {mean};
   }
 
-  /// Slices and Concats that are read by nothing but this Concat and each other: what is cut out is copied once, to its place.
-  std::vector<Node*> assembly_into(Node* root) const {
-    std::vector<Node*> nodes{root};
-    std::set<const Node*> inside{root};
-    for (bool grown = true; grown && nodes.size() < kMaxAssembled;) {
+  /// The node, or all that shuffle channels where it is their last.
+  std::vector<Node*> shuffle_into(Node* root) const {
+    const std::optional<ChannelShuffle> shuffle = channel_shuffle(root);
+    const auto other = [&](const Node* node) {
+      return taken_.contains(node) || (node != root && graph_.is_output(node->output()));
+    };
+    return !shuffle || std::ranges::any_of(shuffle->nodes, other) ? std::vector{root} : shuffle->nodes;
+  }
+
+  /// Slices and Concats that only this Concat, or these nodes that shuffle, and each other read: copied once, each part to its place.
+  std::vector<Node*> assembly_into(std::vector<Node*> nodes) const {
+    std::set<const Node*> inside(nodes.begin(), nodes.end());
+    for (bool grown = nodes.size() > 1 || nodes[0]->is(ops::concat); grown && nodes.size() < kMaxAssembled;) {
       grown = false;
       for (size_t i = 0; i < nodes.size() && nodes.size() < kMaxAssembled; ++i)
         for (size_t k = 0; k < (nodes[i]->is(ops::concat) ? nodes[i]->inputs.size() : 1); ++k) {
           Node* producer = nodes[i]->input(k)->producer;
           if (producer == nullptr || inside.contains(producer) || !is_cut(*producer, inside)) continue;
-          inside.insert(producer);
-          nodes.push_back(producer);
-          grown = true;
+          inside.insert(producer), nodes.push_back(producer), grown = true;
         }
     }
     return nodes;
@@ -530,8 +536,7 @@ class Former {
       if (const Value* value = node.input(i); value != nullptr && !value->is_constant() && !is_shape_data(*value))
         return false;
     if (is_shape_data(*node.output()) || deciders_.contains(&node)) return false;
-    const auto& uses = node.output()->uses;
-    return std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
+    return std::ranges::all_of(node.output()->uses, [&](const Use& use) {
       return inside.contains(use.node) && (use.index == 0 || use.node->is(ops::concat));
     });
   }

@@ -28,10 +28,11 @@ enum class CopyKind {
   resize,
   depth_to_space,
   space_to_depth,
+  shuffle,  // of channels
 };
-constexpr std::array<std::string_view, 13> field_names(CopyKind) {
-  return {"identity", "flat", "reformat", "transpose", "concat",         "split",         "slice",
-          "expand",   "tile", "pad",      "resize",    "depth_to_space", "space_to_depth"};
+constexpr std::array<std::string_view, 14> field_names(CopyKind) {
+  return {"identity", "flat", "reformat", "transpose", "concat",         "split",          "slice",
+          "expand",   "tile", "pad",      "resize",    "depth_to_space", "space_to_depth", "shuffle"};
 }
 
 enum class PadMode { constant, reflect, edge, wrap };
@@ -40,12 +41,12 @@ constexpr std::array<std::string_view, 4> field_names(PadMode) { return {"consta
 /// One operator; of its members those that its kind has. Texts are sizes as expressions.
 struct CopyOperator {
   CopyKind kind = CopyKind::identity;
-  int64_t axis = 0;                     // of Concat and Split
-  int64_t block = 1;                    // of DepthToSpace and SpaceToDepth, in pixels along an axis
-  bool channels_first = false;          // of theirs: channels as [C, block, block], not [block, block, C]
-  PadMode mode = PadMode::constant;     // of Pad
-  Dims perm = {};                       // of Transpose
-  Dims parts = {};                      // of Split: the part that each output of the region is
+  int64_t axis = 0;                  // of Concat and Split
+  int64_t block = 1;                 // of DepthToSpace and SpaceToDepth, in pixels along an axis; of a shuffle, groups
+  bool channels_first = false;       // of theirs: channels as [C, block, block], not [block, block, C]
+  PadMode mode = PadMode::constant;  // of Pad
+  Dims perm = {};                    // of Transpose
+  Dims parts = {};                   // of Split: the part that each output of the region is
   std::vector<std::string> sizes = {};  // of Split: all parts along the axis
   std::vector<std::string> axes = {};   // of Slice and Pad
   std::vector<std::string> starts = {}, steps = {},
@@ -83,7 +84,7 @@ struct CopyOperand {
 };
 
 /// One operator over all sources (the second one of a Pad or Reformat is the element that fills), or an assembly: several Slices
-/// and Concats of each other.
+/// and Concats of each other, and perhaps a shuffle of what comes out.
 struct CopyCode {
   std::vector<CopyOperand> sources;  // constants are numbered in order
   std::vector<CopyOperator> operators;

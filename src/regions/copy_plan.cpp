@@ -171,8 +171,40 @@ Assembled joined(const std::vector<const Assembled*>& parts, size_t axis) {
   return result;
 }
 
-/// Slices and Concats of each other: only the boxes that remain are copied.
+/// Channels [first, first + count) of a value that begin at `at` of one that is shuffled, a step of `groups` apart; one group where
+/// nothing is.
+struct Dealt {
+  int64_t first, count, at;
+};
+std::vector<Dealt> dealt(int64_t begin, int64_t count, int64_t channels, int64_t groups) {
+  require(groups > 0 && channels % groups == 0);
+  const int64_t each = std::max<int64_t>(channels / groups, 1);
+  std::vector<Dealt> parts;
+  for (int64_t first = begin; first < begin + count;) {
+    const int64_t group = first / each, end = std::min((group + 1) * each, begin + count);
+    parts.push_back({first - begin, end - first, first % each * groups + group});
+    first = end;
+  }
+  return parts;
+}
+
+/// All channels of a value at once, as [groups, each].
+bool shuffle_whole(const Piece& piece, const Walk& to, int64_t groups, Copies& out) {
+  if (piece.from.sizes != to.sizes || groups == 1) return false;
+  Walk from = piece.from, dealt_to = to;
+  from.split(1, to.sizes[1] / groups);
+  dealt_to.split(1, groups);
+  Dims exchanged(dealt_to.sizes.size());
+  std::iota(exchanged.begin(), exchanged.end(), 0);
+  std::swap(exchanged[1], exchanged[2]);
+  dealt_to.permute(exchanged);
+  out.add(from, dealt_to, piece.source);
+  return true;
+}
+
+/// Slices and Concats of each other, and a shuffle of the last: only the boxes that remain are copied.
 void plan_assembly(const CopyRequest& request, Copies& out) {
+  int64_t groups = 1;
   std::vector<Assembled> values;
   for (size_t i = 0; i < request.sources.size(); ++i) {
     const Walk whole = walk(request.sources[i].type);
@@ -185,7 +217,14 @@ void plan_assembly(const CopyRequest& request, Copies& out) {
       require(operand < static_cast<int64_t>(values.size()));
       operands.push_back(&values[static_cast<size_t>(operand)]);
     }
-    require(!operands.empty() && (op.kind == CopyKind::concat || op.kind == CopyKind::slice));
+    require(!operands.empty());
+    if (op.kind == CopyKind::shuffle) {
+      require(&op == &request.operators.back() && operands[0]->sizes.size() >= 3);
+      groups = op.block;
+      values.push_back(*operands[0]);
+      continue;
+    }
+    require(op.kind == CopyKind::concat || op.kind == CopyKind::slice);
     if (op.kind == CopyKind::concat) {
       values.push_back(joined(operands, normalize_axis(op.axis, operands[0]->sizes.size())));
       continue;
@@ -199,10 +238,22 @@ void plan_assembly(const CopyRequest& request, Copies& out) {
     values.push_back(std::move(result));
   }
   require(values.back().sizes == request.outputs[0].dims);
+  const Walk whole = walk(request.outputs[0]);
   for (const Piece& piece : values.back().pieces) {
-    Walk to = walk(request.outputs[0]);
-    for (size_t axis = 0; axis < to.sizes.size(); ++axis) to.slice(axis, piece.at[axis], piece.from.sizes[axis]);
-    out.add(piece.from, to, piece.source);
+    if (shuffle_whole(piece, whole, groups, out)) continue;
+    Walk to = whole;
+    for (size_t axis = 0; axis < to.sizes.size(); ++axis)
+      if (axis != 1 || groups == 1) to.slice(axis, piece.at[axis], piece.from.sizes[axis]);
+    if (groups == 1) {
+      out.add(piece.from, to, piece.source);
+      continue;
+    }
+    for (const auto& [first, count, at] : dealt(piece.at[1], piece.from.sizes[1], whole.sizes[1], groups)) {
+      Walk from = piece.from, part = to;
+      from.slice(1, first, count);
+      part.slice(1, at, count, groups);
+      out.add(from, part, piece.source);
+    }
   }
 }
 
@@ -406,6 +457,7 @@ void plan_operator(const CopyRequest& request, Copies& out) {
     case CopyKind::resize: return plan_resize(request, out);
     case CopyKind::depth_to_space:
     case CopyKind::space_to_depth: return plan_depth(request, out);
+    case CopyKind::shuffle: return plan_assembly(request, out);
   }
 }
 

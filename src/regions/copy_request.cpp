@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/enum_names.h"
+#include "ops/channel_shuffle.h"
 #include "ops/ops.h"
 #include "regions/region_match.h"
 
@@ -140,11 +141,13 @@ std::string read_counts(const Node& node, CopyOperator& op) {
   return {};
 }
 
-/// A region of Slices and Concats as numbered operators: operands are sources, then the results of earlier ones.
+/// A region of Slices and Concats, and of a shuffle, as numbered operators: operands are sources, then the results of earlier ones.
 std::string read_assembly(const Problem& problem, CopyCode& code, std::vector<Tensor>& constants) {
   std::vector<const Node*> nodes;
   for (const Node* node : problem.symbolic.nodes())
-    if (!node->is(ops::symbolic_constant)) nodes.push_back(node);
+    if (node->is(ops::slice) || node->is(ops::concat)) nodes.push_back(node);
+  const std::optional<ChannelShuffle> shuffle = channel_shuffle(problem.symbolic.nodes().back());
+  if (shuffle) nodes.push_back(shuffle->nodes[0]);
   std::map<const Value*, int64_t> number;
   for (const Node* node : nodes)
     for (size_t i = 0; i < source_count(*node); ++i) {
@@ -157,13 +160,14 @@ std::string read_assembly(const Problem& problem, CopyCode& code, std::vector<Te
     }
   for (const Node* node : nodes) {
     CopyOperator& op = code.operators.emplace_back();
-    if (std::string reason = read_operator(problem, *node, op); !reason.empty()) return reason;
+    if (shuffle && node == shuffle->nodes[0]) op.kind = CopyKind::shuffle, op.block = shuffle->groups;
+    else if (std::string reason = read_operator(problem, *node, op); !reason.empty()) return reason;
     if (node->is(ops::slice))
       if (std::string reason = read_counts(*node, op); !reason.empty()) return reason;
     for (size_t i = 0; i < source_count(*node); ++i) op.operands.push_back(number.at(node->input(i)));
     number[node->output()] = static_cast<int64_t>(code.sources.size() + code.operators.size() - 1);
   }
-  HONE_ASSERT(nodes.size() > 1, "an assembly of {} operators", nodes.size());
+  HONE_ASSERT(nodes.size() > 1 || shuffle, "an assembly of {} operators", nodes.size());
   return {};
 }
 
@@ -199,10 +203,13 @@ std::optional<std::vector<std::string>> size_texts(const Value* value) {
 
 const Node* copy_root(const Graph& region) {
   const std::vector<Node*> nodes = region.nodes();
-  if (nodes.empty() || (nodes.size() > 1 && !nodes.back()->is(ops::concat))) return nullptr;
-  const bool assembles = nodes.size() == 1 || std::all_of(nodes.begin(), nodes.end(), [](const Node* node) {
-                           return node->is(ops::slice) || node->is(ops::concat);
-                         });
+  if (nodes.size() < 2) return nodes.empty() ? nullptr : nodes[0];
+  const std::optional<ChannelShuffle> shuffle = channel_shuffle(nodes.back());
+  if (!shuffle && !nodes.back()->is(ops::concat)) return nullptr;
+  const bool assembles = std::ranges::all_of(nodes, [&](Node* node) {
+    return node->is(ops::slice) || node->is(ops::concat) ||
+           (shuffle && std::ranges::find(shuffle->nodes, node) != shuffle->nodes.end());
+  });
   return assembles ? nodes.back() : nullptr;
 }
 

@@ -15,8 +15,8 @@ namespace hone {
 
 /// The contents of an integer operand as size expressions, for parameters that may depend on the input shapes.
 std::optional<std::vector<std::string>> size_texts(const Value* value);
-/// The node whose result is copied together: the region's only one, or a Concat behind Slices and Concats that nothing else
-/// reads. Null for other regions.
+/// The node whose result is copied together: the region's only one, or a Concat, or the last that shuffles channels, behind Slices
+/// and Concats that nothing else reads. Null for other regions.
 const Node* copy_root(const Graph& region);
 /// Reads the whole region; returns why not. `constants` in the order in which the code numbers them.
 std::string read_copy(const Problem& problem, CopyCode& code, std::vector<Tensor>& constants);

@@ -59,9 +59,9 @@ void offer_copies(const Problem& problem, std::string_view source, Candidates& o
                where_images(problem.region.inputs(), in),
                where_images(problem.region.outputs(), result)});
   };
-  const CopyKind kind = *copy_kind(node->op_name());
-  const bool image =
-      image_rank(node->output()) && node->input(0)->type.shape.rank() == node->output()->type.shape.rank();
+  const CopyKind kind = code.operators.back().kind;
+  const bool image = image_rank(node->output()) && (kind == CopyKind::shuffle || node->input(0)->type.shape.rank() ==
+                                                                                     node->output()->type.shape.rank());
   if (!image || kind != CopyKind::reformat) offer(Layout::linear, Layout::linear);
   if (!image || kind == CopyKind::flat) return;
   if (kind != CopyKind::reformat) offer(Layout::channels_last, Layout::channels_last);
