@@ -134,11 +134,12 @@ std::optional<Columns> columns_of(const std::vector<AxisRun>& axes, DType dtype)
 }
 
 constexpr unsigned kThreads = 256;  // that walk rows or columns
+constexpr unsigned kMany = 512;     // that walk columns in a cluster: so few blocks have to ask for much at once
 constexpr int64_t kTogether = 8;    // blocks of a cluster
 
 /// Bytes of a block's shared memory: a sum for each thread and element.
-unsigned bytes_of_sums(int64_t elements, DType dtype) {
-  return kThreads * static_cast<unsigned>(elements * (dtype == DType::i32 || dtype == DType::i64 ? 8 : 4));
+unsigned bytes_of_sums(unsigned threads, int64_t elements, DType dtype) {
+  return threads * static_cast<unsigned>(elements * (dtype == DType::i32 || dtype == DType::i64 ? 8 : 4));
 }
 
 /// Whether all that a result is made of lies together, in whole vectors.
@@ -152,9 +153,10 @@ GridLaunch launch_rows(const LoadContext& context, int64_t rows, int64_t count, 
   const int64_t vectors = count / vector_width(dtype);
   const bool together = clusters && rows < 2 * context.processors && vectors >= kTogether * kThreads;
   const RowsParameters parameters{.x = input(0), .y = output(0), .count = static_cast<int32_t>(count)};
-  return launch_of(*context.module, parameters,
-                   {{rows, 1, together ? kTogether : 1}, vectors <= 64 ? 32u : kThreads, bytes_of_sums(1, dtype)},
-                   together ? "_together" : "");
+  return launch_of(
+      *context.module, parameters,
+      {{rows, 1, together ? kTogether : 1}, vectors <= 64 ? 32u : kThreads, bytes_of_sums(kThreads, 1, dtype)},
+      together ? "_together" : "");
 }
 
 GridLaunch launch_columns(const LoadContext& context, const Columns& columns, DType dtype, bool clusters) {
@@ -168,6 +170,7 @@ GridLaunch launch_columns(const LoadContext& context, const Columns& columns, DT
   // Sharing pays where blocks are few and walks long: it ends with two meetings of a microsecond.
   const bool together =
       clusters && across * columns.outer < context.processors && columns.count >= kTogether * (kThreads / lanes);
+  const unsigned threads = together ? kMany : kThreads;
   const ColumnsParameters parameters{.x = input(0),
                                      .y = output(0),
                                      .count = static_cast<int32_t>(columns.count),
@@ -175,13 +178,13 @@ GridLaunch launch_columns(const LoadContext& context, const Columns& columns, DT
                                      .lanes = static_cast<int32_t>(lanes)};
   return launch_of(
       *context.module, parameters,
-      {{across, columns.outer, together ? kTogether : 1}, kThreads, bytes_of_sums(vector_width(dtype), dtype)},
+      {{across, columns.outer, together ? kTogether : 1}, threads, bytes_of_sums(threads, vector_width(dtype), dtype)},
       together ? "_together" : "");
 }
 
 struct ReduceFamily {
   static constexpr std::string_view kName = "reduce";
-  static constexpr int kVersion = 5;
+  static constexpr int kVersion = 6;
   using Params = NoParams;
   using Code = ReduceCode;
 

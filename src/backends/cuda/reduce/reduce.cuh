@@ -90,12 +90,12 @@ extern "C" __global__ void __cluster_dims__(1, 1, 8) __launch_bounds__(256) redu
 
 // x lies as [outer][count][inner]. LANES threads side by side take V elements each of the inner axis, the others of the block
 // (and of the cluster) every so manieth of the reduced one. Block z of a cluster finishes nothing unless z is 0.
-template <int SPLITS> static inline void reduce_part(const T* x, T* y, int count, int inner, int lanes) {
+template <int SPLITS, int THREADS> static inline void reduce_part(const T* x, T* y, int count, int inner, int lanes) {
   await_operands();
   extern __shared__ uint4 memory[];
   Sum* const totals = reinterpret_cast<Sum*>(memory);  // V of each thread
   typedef Vector<T, V> Part;
-  const int lane = threadIdx.x % lanes, first = threadIdx.x / lanes, rows = 256 / lanes;
+  const int lane = threadIdx.x % lanes, first = threadIdx.x / lanes, rows = THREADS / lanes;
   const int column = (blockIdx.x * lanes + lane) * V;
   Sum own[V];
 #pragma unroll
@@ -142,10 +142,10 @@ template <int SPLITS> static inline void reduce_part(const T* x, T* y, int count
 }
 
 extern "C" __global__ void __launch_bounds__(256) reduce_columns(REDUCE_COLUMNS_PARAMETERS) {
-  reduce_part<1>(x, y, count, inner, lanes);
+  reduce_part<1, 256>(x, y, count, inner, lanes);
 }
 #if CLUSTER
-extern "C" __global__ void __cluster_dims__(1, 1, 8) __launch_bounds__(256) reduce_columns_together(REDUCE_COLUMNS_PARAMETERS) {
-  reduce_part<8>(x, y, count, inner, lanes);
+extern "C" __global__ void __cluster_dims__(1, 1, 8) __launch_bounds__(512) reduce_columns_together(REDUCE_COLUMNS_PARAMETERS) {
+  reduce_part<8, 512>(x, y, count, inner, lanes);
 }
 #endif
