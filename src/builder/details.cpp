@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ops/channel_shuffle.h"
 #include "ops/ops.h"
 #include "ops/support.h"
 
@@ -87,8 +88,8 @@ double bytes_of(const Value& value) {
 }  // namespace
 
 std::string layer_kind(const Region& region) {
-  const Node& last = *region.nodes.back();
-  const Node& first = last.is(ops::concat) || last.is(ops::view) ? last : *region.nodes[0];
+  Node* const last = region.nodes.back();
+  const Node& first = last->is(ops::concat) || channel_shuffle(last) ? *last : *region.nodes[0];
   if (!first.op->traits.layer.empty()) return std::string(first.op->traits.layer);
   if (first.op->is_pointwise()) return "PointWise";
   return std::string(first.op_name());

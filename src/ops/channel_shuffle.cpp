@@ -38,7 +38,7 @@ std::optional<ChannelShuffle> channel_shuffle(Node* last) {
   const bool only_channels = from[0] == grouped[0] && std::equal(from.begin() + 2, from.end(), grouped.begin() + 3);
   if (!only_channels || !grouped[1].is_constant() || !grouped[2].is_constant() || grouped[1].value() < 1)
     return std::nullopt;
-  return ChannelShuffle{{first, transpose, last}, first->input(0), grouped[1].value()};
+  return ChannelShuffle{{first, transpose, last}, grouped[1].value()};
 }
 
 }  // namespace hone

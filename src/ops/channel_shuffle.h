@@ -13,7 +13,6 @@ namespace hone {
 
 struct ChannelShuffle {
   std::vector<Node*> nodes;  // in order; nothing else reads what lies between them
-  Value* input;              // [N, groups * m, ...]; the result is as large
   int64_t groups;            // of neighbouring channels before, of which each deals one in turn
 };
 

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
 namespace hone {
 namespace {
+
+constexpr std::chrono::milliseconds kPatience{20};  // between two questions whether to stop
 
 bool is_slow(const Candidate& candidate) {
   return candidate.source->compiles_slowly() || candidate.source->loads_slowly();
@@ -25,18 +28,19 @@ void LoadAhead::load(std::span<const Request> requests, const std::function<bool
     candidates.push_back(request.candidate);
   }
   std::atomic<size_t> next = 0;
+  std::atomic<bool> stopped = stop && stop();
   const auto work = [&] {
-    while (!(stop && stop())) {
+    while (!stopped) {
       const size_t mine = next++;
       if (mine >= tasks.size()) return;
       tasks[mine]();
     }
   };
-  {
-    const size_t cores = std::max(1u, std::thread::hardware_concurrency());
-    std::vector<std::jthread> threads;
-    for (size_t i = 0; i < std::min(cores, tasks.size()); ++i) threads.emplace_back(work);
-  }
+  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::future<void>> workers;
+  for (size_t i = 0; i < std::min(cores, tasks.size()); ++i) workers.push_back(std::async(std::launch::async, work));
+  for (const std::future<void>& worker : workers)
+    while (worker.wait_for(kPatience) == std::future_status::timeout) stopped = stopped || (stop && stop());
   for (size_t i = 0; i < std::min(next.load(), tasks.size()); ++i)
     ready_.insert_or_assign(candidates[i], tasks[i].get_future());
 }

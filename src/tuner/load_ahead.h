@@ -31,7 +31,8 @@ class LoadAhead {
 
   LoadAhead(const Backend& backend, Device& device) : backend_(backend), device_(device) {}
 
-  /// Those of slow sources that are not ready yet; returns when they are. Begins none once `stop`, which may be empty, is true.
+  /// Those of slow sources that are not ready yet; returns when they are. Begins none once `stop`, which may be empty and is asked in
+  /// this thread now and then, is true.
   void load(std::span<const Request> requests, const std::function<bool()>& stop);
   /// What was loaded ahead, or is now. Throws what went wrong with it.
   Loaded take(const Request& request);
