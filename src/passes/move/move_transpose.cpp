@@ -2,7 +2,8 @@
 //
 // Transposes are moved until they meet: two in a row are one, one that undoes the other goes away, one that moves only
 // axes of size 1 is a View. They sink below pointwise operators, slices, splits and concatenations; views that merge axes
-// sink below transposes and views that split axes rise above them. No rule adds a transposed element.
+// sink below transposes and views that split axes rise above them. One that leaves the last axis where it is passes a Linear when
+// it meets another behind it. No rule adds a transposed element.
 #include <algorithm>
 #include <unordered_set>
 
@@ -41,15 +42,19 @@ bool turn_into_view(Graph& graph, Node* node) {
   return true;
 }
 
+/// Of a View that merges axes the runs that it merges. One that only adds or drops sizes of 1 rises instead; see sink_below_split.
+std::optional<std::vector<AxisRange>> merged_axes(const Node* view) {
+  const Shape &fine = view->input(0)->type.shape, &coarse = view->output()->type.shape;
+  return groups(coarse, fine) ? std::nullopt : groups(fine, coarse);
+}
+
 /// Transpose(View(x)) where the View merges axes: transposes x by groups of axes, then merges.
 bool rise_above_merge(Graph& graph, Node* node) {
   Node* inner = sole_producer(graph, node->input(0), ops::view);
   if (inner == nullptr) return false;
   const Shape& fine = inner->input(0)->type.shape;
-  const Shape& coarse = inner->output()->type.shape;
-  const std::optional<std::vector<AxisRange>> runs = groups(fine, coarse);
-  // A View that only adds or drops sizes of 1 rises instead; see sink_below_split.
-  if (!runs || groups(coarse, fine)) return false;
+  const std::optional<std::vector<AxisRange>> runs = merged_axes(inner);
+  if (!runs) return false;
   Permutation permutation;
   for (const int64_t axis : permutation_of(node))
     for (size_t i = (*runs)[static_cast<size_t>(axis)].begin; i < (*runs)[static_cast<size_t>(axis)].end; ++i)
@@ -191,9 +196,63 @@ bool sink_below_split_node(Graph& graph, Node* node) {
   return true;
 }
 
+bool multiplies_rows(const Node* node) {
+  return node != nullptr && (node->is(ops::linear) || node->is(ops::quantized_linear));
+}
+
+bool keeps_last_axis(const Permutation& permutation) {
+  return !permutation.empty() && permutation.back() == static_cast<int64_t>(permutation.size()) - 1;
+}
+
+/// Whether all that is read of a value is transposed, views aside.
+bool is_transposed_next(const Graph& graph, const Value* value) {
+  return !graph.is_output(value) && !value->uses.empty() && std::ranges::all_of(value->uses, [&](const Use& use) {
+    return use.node->is(ops::transpose) ||
+           (use.node->is(ops::view) && use.index == 0 && is_transposed_next(graph, use.node->output()));
+  });
+}
+
+/// linear(Transpose(x)) for all that read it, where each result is transposed again.
+bool sink_below_linears(Graph& graph, Node* node) {
+  const Permutation permutation = permutation_of(node);
+  const std::vector<Use> uses = node->output()->uses;
+  if (graph.is_output(node->output()) || uses.empty() || !keeps_last_axis(permutation)) return false;
+  const bool all_pass = std::ranges::all_of(uses, [&](const Use& use) {
+    return use.index == 0 && multiplies_rows(use.node) && is_transposed_next(graph, use.node->output());
+  });
+  if (!all_pass) return false;
+  for (const Use& use : uses) {
+    std::vector<Value*> inputs = use.node->inputs;
+    inputs[0] = node->input(0);
+    Node* moved = insert_for(graph, use.node, *use.node->op, std::move(inputs), use.node->attrs, {use.node});
+    graph.replace(use.node->output(), transpose(graph, use.node, moved->output(), permutation, {node}));
+  }
+  return true;
+}
+
+/// Transpose(linear(x)), where x is a transposed value, or a View that merges axes of one: it goes where these meet.
+bool rise_above_linear(Graph& graph, Node* node) {
+  Node* inner = node->input(0)->producer;
+  if (!multiplies_rows(inner) || !used_once(graph, inner->output()) || !keeps_last_axis(permutation_of(node)))
+    return false;
+  const Node* merge = sole_producer(graph, inner->input(0), ops::view);
+  const Value* source = merge == nullptr ? inner->input(0) : merge->input(0);
+  if (sole_producer(graph, source, ops::transpose) == nullptr || (merge != nullptr && !merged_axes(merge)))
+    return false;
+  std::vector<Value*> inputs = inner->inputs;
+  inputs[0] = transpose(graph, node, inputs[0], permutation_of(node), {node});
+  Node* raised = inputs[0]->producer;
+  Node* moved = insert_for(graph, node, *inner->op, std::move(inputs), inner->attrs, {inner});
+  graph.replace(node->output(), moved->output());
+  graph.erase_dead();
+  if (merge != nullptr && rise_above_merge(graph, raised)) raised = moved->input(0)->producer->input(0)->producer;
+  return merge_with_inner(graph, raised);
+}
+
 bool move_one(Graph& graph, Node* node) {
   if (node->is(ops::transpose))
-    return merge_with_inner(graph, node) || turn_into_view(graph, node) || rise_above_merge(graph, node);
+    return merge_with_inner(graph, node) || turn_into_view(graph, node) || rise_above_merge(graph, node) ||
+           sink_below_linears(graph, node) || rise_above_linear(graph, node);
   if (node->is(ops::view)) return sink_below_split(graph, node);
   if (node->is(ops::concat)) return sink_below_concat(graph, node);
   if (node->is(ops::slice)) return sink_below_slice(graph, node);
