@@ -295,13 +295,32 @@ Value* before_transpose(Graph& graph, Node* position, Value* value) {
   return view(graph, position, inner->input(0), shape, {inner});
 }
 
-/// The value behind the transpose that the result goes through, when that swaps heads and sequence.
-Value* after_transpose(const Graph& graph, const Node* attention) {
-  Value* result = attention->output();
-  if (!used_once(graph, result)) return nullptr;
-  const Node* outer = result->uses.front().node;
-  if (!outer->is(ops::transpose) || !same_order(result->type.shape, permutation_of(outer), kSwapHeads)) return nullptr;
-  return outer->output();
+/// The transpose that swaps heads and sequence of an attention's result, and what is done to each element before it.
+struct Behind {
+  std::vector<Node*> steps;
+  Node* transpose;
+};
+
+/// Of one operand and numbers.
+bool is_step(const Node* node) {
+  return node->op->is_pointwise() && node->outputs.size() == 1 &&
+         std::ranges::all_of(node->inputs.begin() + 1, node->inputs.end(), [](const Value* value) {
+           return value == nullptr || (value->is_constant() && value->constant->size() == 1);
+         });
+}
+
+std::optional<Behind> transpose_behind(const Graph& graph, const Node* attention) {
+  Behind behind{};
+  for (const Value* result = attention->output(); used_once(graph, result); result = behind.steps.back()->output()) {
+    const Use& use = result->uses.front();
+    behind.transpose = use.node;
+    if (use.node->is(ops::transpose))
+      return same_order(result->type.shape, permutation_of(use.node), kSwapHeads) ? std::optional(behind)
+                                                                                  : std::nullopt;
+    if (use.index != 0 || !is_step(use.node)) return std::nullopt;
+    behind.steps.push_back(use.node);
+  }
+  return std::nullopt;
 }
 
 bool is_head_major(const Node* node) {
@@ -332,8 +351,8 @@ void absorb_heads(Graph& graph, const PassContext&) {
 void absorb_transpose(Graph& graph, const PassContext& context) {
   for (Node* node : graph.nodes()) {
     if (node->op == nullptr || !is_head_major(node)) continue;
-    Value* after = after_transpose(graph, node);
-    if (after == nullptr) continue;
+    const std::optional<Behind> behind = transpose_behind(graph, node);
+    if (!behind) continue;
     std::array<Value*, 3> operands{};
     for (size_t i = 0; i < 3; ++i) operands[i] = before_transpose(graph, node, node->input(i));
     if (std::find(operands.begin(), operands.end(), nullptr) != operands.end()) continue;
@@ -341,10 +360,16 @@ void absorb_transpose(Graph& graph, const PassContext& context) {
     if (node->input(3) != nullptr) inputs.push_back(node->input(3));
     Attrs attrs = node->attrs;
     attrs.set("layout", std::string("bshd"));
-    Node* outer = after->producer;
+    Node* outer = behind->transpose;
     context.report_fusion(node->name, outer->name);
     Node* fused = insert_for(graph, outer, *node->op, std::move(inputs), std::move(attrs), {node});
-    graph.replace(after, view(graph, outer, fused->output(), after->type.shape, {outer}));
+    Value* result = view(graph, outer, fused->output(), outer->output()->type.shape, {outer});
+    for (Node* step : behind->steps) {
+      inputs = step->inputs;
+      inputs[0] = result;
+      result = insert_for(graph, outer, *step->op, std::move(inputs), step->attrs, {step})->output();
+    }
+    graph.replace(outer->output(), result);
     graph.erase_dead();
   }
 }
