@@ -3,9 +3,9 @@
 #
 # What measurements need on a machine with GPUs and PyTorch where nothing can be built or installed, as archives:
 #
-#     bench/carry.sh programs|peers|triton [PYTHON]     writes build/carry-WHAT.tar.xz, for CPython 3.12 unless another is named
+#     bench/carry.sh programs|tests|peers|triton [PYTHON]     writes build/carry-WHAT.tar.xz, for CPython 3.12 unless another is named
 #
-# programs: build/release with every library that a plain machine lacks, and the Python package. peers: OpenVINO for processors, and
+# programs: build/release with every library that a plain machine lacks, and the Python package. tests: those of the kernels. peers: OpenVINO for processors, and
 # what reads ONNX models into PyTorch. triton: the server that ./dev test has installed and its gRPC client, but grpcio, which has to be
 # there. There, beside a checkout, bench/carried.sh COMMAND... unpacks them and runs the command with them.
 set -euo pipefail
@@ -41,6 +41,10 @@ case $what in
     libraries | xargs -I{} cp -L {} "$folder/carried/$what/lib"
     find "$folder/carried" -name '*.so*' -exec strip --strip-unneeded {} +
     wheels "$(pinned nanobind-backend)"
+    ;;
+  tests)
+    mkdir -p "$folder/release/unit"
+    strip -o "$folder/release/unit/hone_cuda_tactics_test" $release/unit/hone_cuda_tactics_test
     ;;
   peers)
     wheels "$(pinned openvino)" "$(pinned openvino-telemetry)" onnx2torch==1.5.15
