@@ -10,7 +10,7 @@
 # them on each card. rest: models in codes, --best, tokens, SegFormer, large products, what only moves data, and replicas. Figures, logs and
 # timing caches go to FOLDER; what the SECONDS (575) do not suffice for is cut off. A card has half of the cores while anything is timed.
 set -uo pipefail
-cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." || exit
 
 part=${1:-} out=$(realpath -m "${2:-.}") limit=${3:-575} begin=$SECONDS
 bin=$PWD/build/release/bin kernels=$PWD/build/release/unit/hone_cuda_tactics_test zoo=/tmp/hone-zoo

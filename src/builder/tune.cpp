@@ -138,7 +138,7 @@ OfferedReformat offer_reformat(const BuildSession& session, const ProfilePoints&
   auto problem = std::make_unique<Problem>(make_reformat_problem(type, points.opt, session.device.info()));
   problem->targets = session.options.targets;
   std::vector<Candidate> candidates = reformat_offers(*problem, session.backend);
-  std::erase_if(candidates, [&](const Candidate& candidate) {
+  std::erase_if(candidates, [from = from, to = to](const Candidate& candidate) {
     return candidate.tactic.in != std::vector{from} || candidate.tactic.out != std::vector{to};
   });
   return {key, std::move(problem), std::move(candidates)};
