@@ -5,9 +5,10 @@
 // once. Positions are doubles, so that the nearest pixel is the reference's, but floats between elements of 16 bits. Before this stand T, Position,
 // CHANNELS_LAST, LINEAR, DEEP (there is a third axis), WIDTH, PLANES, NEAREST(x), an index as a Position, and the parameters and support/division.cuh.
 
-// A place along an axis and the one behind it, and what each counts; what counts nothing is not read, nor is there always such.
+// A place along an axis and the one behind it, and what each counts. Where that counts nothing, or is not there, it is the place once more
+// (step 0), and its product is left out: of an infinity it would be none. So nothing is read behind a branch.
 struct Places {
-  int index = 0;
+  int index = 0, step = 0;
   float weight[2] = {1, 0};
   Places() {}
   Places(const Resize& r, int axis, int result) {
@@ -16,26 +17,28 @@ struct Places {
     index = base < 0 ? 0 : base > last ? last : base;
     weight[1] = LINEAR && base == index && base < last ? (float)(at - base) : 0.0f;
     weight[0] = 1.0f - weight[1];
+    step = weight[1] != 0;
   }
 };
 
 // Of one pixel: the same places for all channels.
 static inline void add_pixel(float* sums, const T* from, float share) {
-  if (share == 0) return;
   const Vector<T, WIDTH> part = *reinterpret_cast<const Vector<T, WIDTH>*>(from);
 #pragma unroll
-  for (int k = 0; k < WIDTH; ++k) sums[k] += share * as_float(part.at[k]);
+  for (int k = 0; k < WIDTH; ++k) sums[k] = share != 0 ? sums[k] + share * as_float(part.at[k]) : sums[k];
 }
 
 // Of pixels of a row, which lie where `wide` says.
 static inline void add_row(float* sums, const T* from, const Places* wide, float share) {
-  if (share == 0) return;
 #pragma unroll
   for (int k = 0; k < WIDTH; ++k) {
     const T* const place = from + wide[k].index;
     float value = wide[k].weight[0] * as_float(place[0]);
-    if (LINEAR && wide[k].weight[1] != 0) value += wide[k].weight[1] * as_float(place[1]);
-    sums[k] += share * value;
+    if (LINEAR) {
+      const float both = value + wide[k].weight[1] * as_float(place[wide[k].step]);
+      value = wide[k].step != 0 ? both : value;
+    }
+    sums[k] = share != 0 ? sums[k] + share * value : sums[k];
   }
 }
 
@@ -51,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(128) resize(RESIZE_PARAMETERS) {
   const Places deep = DEEP ? Places(r, 0, d) : Places(), down(r, 1, h);
   // What is left is the image, or the planes that this thread works on.
   const i64 plane = (i64)r.input[0] * r.input[1] * r.input[2];
-  const auto row = [&](int a, int b) { return ((i64)(deep.index + a) * r.input[1] + down.index + b) * r.input[2]; };
+  const auto row = [&](int a, int b) { return ((i64)(deep.index + a * deep.step) * r.input[1] + down.index + b * down.step) * r.input[2]; };
 #if CHANNELS_LAST
   const T* const from = x + rest * plane * r.channels + first;
   const Places wide(r, 2, w);
@@ -62,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(128) resize(RESIZE_PARAMETERS) {
     for (int b = 0; b < kEnds; ++b)
 #pragma unroll
       for (int c = 0; c < kEnds; ++c)
-        add_pixel(sums, from + (row(a, b) + wide.index + c) * r.channels, deep.weight[a] * down.weight[b] * wide.weight[c]);
+        add_pixel(sums, from + (row(a, b) + wide.index + c * wide.step) * r.channels, deep.weight[a] * down.weight[b] * wide.weight[c]);
   Vector<T, WIDTH> result;
 #pragma unroll
   for (int k = 0; k < WIDTH; ++k) result.at[k] = convert<T>(sums[k]);
