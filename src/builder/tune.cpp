@@ -160,11 +160,11 @@ void make_reformats(BuildSession& session, const ProfilePoints& points, std::vec
                     Choice& choice) {
   std::vector<Rivals> rivals;
   for (OfferedReformat& reformat : offered) rivals.push_back({reformat.problem.get(), reformat.candidates});
-  CandidateTimes times(session);
-  for (size_t i = 0, loaded = 0; i < offered.size(); ++i) {
+  CandidateTimes times(session, std::move(rivals));
+  for (size_t i = 0; i < offered.size(); ++i) {
     auto& [key, problem, candidates] = offered[i];
-    if (i == loaded) loaded += times.load(std::span(rivals).subspan(i));
-    if (!candidates.empty()) times.find(rivals[i]);
+    times.load(i);
+    if (!candidates.empty()) times.find(i);
     std::erase_if(candidates, [](const Candidate& c) { return c.timing.ms < 0; });
     if (candidates.empty()) continue;
     const auto best = std::ranges::min_element(candidates, {}, [](const Candidate& c) { return c.timing.ms; });
@@ -198,16 +198,16 @@ void time_layers(BuildSession& session, const ProfilePoints& points, std::vector
   std::erase_if(order, [](const Layer* layer) { return layer->problem == nullptr; });
   std::vector<Rivals> rivals;
   for (Layer* layer : order) rivals.push_back({layer->problem.get(), layer->candidates});
-  CandidateTimes times(session);
+  CandidateTimes times(session, std::move(rivals));
   size_t by_rule = 0;
-  for (size_t i = 0, loaded = 0; i < order.size(); ++i) {
+  for (size_t i = 0; i < order.size(); ++i) {
     Layer& layer = *order[i];
-    if (i == loaded) loaded += times.load(std::span(rivals).subspan(i));
+    times.load(i);
     by_rule += is_too_late_for(session, layer.candidates);
     with_note([&] { return "choosing tactics for " + layer.region.name(); },
               [&] {
                 const double start = now_ms();
-                times.find(rivals[i]);
+                times.find(i);
                 session.listeners.tell(&BuildListener::layer_timed, layer, points, seconds_since(start));
                 fall_back_to_reference(session, layer);
               });

@@ -35,32 +35,31 @@ bool CandidateTimes::is_timed(const Rivals& problem) const {
          !is_too_late_for(session_, problem.candidates);
 }
 
-size_t CandidateTimes::load(std::span<const Rivals> problems) {
+void CandidateTimes::load(size_t problem) {
+  if (problem < loaded_) return;
   const size_t most = kMostPerCore * std::max(1u, std::thread::hardware_concurrency());
   std::vector<LoadAhead::Request> requests;
   std::set<std::string> keys;
   double bytes = 0;
-  size_t count = 0;
-  for (; count < problems.size(); ++count) {
-    const auto& [problem, candidates] = problems[count];
+  for (loaded_ = problem; loaded_ < problems_.size(); ++loaded_) {
+    const auto& [asked, candidates] = problems_[loaded_];
     std::vector<LoadAhead::Request> fresh;
-    if (is_timed(problems[count]) && !session_.options.error_on_timing_cache_miss)
+    if (is_timed(problems_[loaded_]) && !session_.options.error_on_timing_cache_miss)
       for (const Candidate& candidate : candidates)
         if (session_.cache.find(candidate.key) == nullptr && !keys.contains(candidate.key))
-          fresh.push_back({problem, &candidate});
-    bytes += work_of(*problem).weights * static_cast<double>(fresh.size());
-    if (count > 0 && (requests.size() + fresh.size() > most || bytes > kMostBytes)) break;
+          fresh.push_back({asked, &candidate});
+    bytes += work_of(*asked).weights * static_cast<double>(fresh.size());
+    if (loaded_ > problem && (requests.size() + fresh.size() > most || bytes > kMostBytes)) break;
     for (const LoadAhead::Request& request : fresh) keys.insert(request.candidate->key);
     requests.insert(requests.end(), fresh.begin(), fresh.end());
   }
   ahead_.load(requests, [this] { return must_stop(session_.options, session_.start_ms); });
-  return count;
 }
 
-void CandidateTimes::find(const Rivals& rivals) {
-  const auto& [problem, candidates] = rivals;
-  if (!is_timed(rivals)) {
-    const bool timeless = is_timeless(*problem, candidates);
+void CandidateTimes::find(size_t problem) {
+  const auto& [asked, candidates] = problems_[problem];
+  if (!is_timed(problems_[problem])) {
+    const bool timeless = is_timeless(*asked, candidates);
     for (Candidate& candidate : candidates)
       candidate.timing = {timeless ? 0 : candidate.estimate_ms, 0, 0, std::string(timeless ? "not timed" : kEstimated)};
     if (session_.options.optimization_level > 0 && !timeless) remember(session_, candidates);
@@ -71,7 +70,7 @@ void CandidateTimes::find(const Rivals& rivals) {
       if (session_.cache.find(candidate.key) == nullptr)
         throw Error("a tactic would have to be timed that the timing cache does not hold: " + candidate.tactic.text(),
                     "build once without --errorOnTimingCacheMiss");
-  measure(*problem, candidates, ahead_, session_.device, measure_options(session_.options, *problem), session_.cache);
+  measure(*asked, candidates, ahead_, session_.device, measure_options(session_.options, *asked), session_.cache);
   remember(session_, candidates);
 }
 

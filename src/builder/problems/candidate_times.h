@@ -4,6 +4,8 @@
 #pragma once
 
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "builder/session.h"
 #include "tuner/load_ahead.h"
@@ -18,18 +20,22 @@ struct Rivals {
 
 class CandidateTimes {
  public:
-  explicit CandidateTimes(BuildSession& session) : session_(session), ahead_(session.backend, session.device) {}
+  /// `problems` are those that are to be asked about, in order.
+  CandidateTimes(BuildSession& session, std::vector<Rivals> problems)
+      : session_(session), problems_(std::move(problems)), ahead_(session.backend, session.device) {}
 
-  /// Makes ready those at the front that have no time yet: as many as give every core work until the end, fewer where their weights
-  /// in each candidate's form would fill the memory. How many problems that were; at least one.
-  size_t load(std::span<const Rivals> problems);
-  /// Fills in the times.
-  void find(const Rivals& problem);
+  /// Makes a problem's candidates ready that have no time yet, where they are not, and those behind it: as many as give every core work
+  /// until the end, fewer where their weights in each candidate's form would fill the memory.
+  void load(size_t problem);
+  /// Fills in a problem's times.
+  void find(size_t problem);
 
  private:
   bool is_timed(const Rivals& problem) const;
 
   BuildSession& session_;
+  const std::vector<Rivals> problems_;
+  size_t loaded_ = 0;  // so many of them
   LoadAhead ahead_;
 };
 

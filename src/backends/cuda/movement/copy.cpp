@@ -166,6 +166,8 @@ Walk walk_of(const StridedCopy& copy) {
   return walk;
 }
 
+constexpr int64_t kMostOfPiece = 4;
+
 /// A few elements that lie side by side on one side of a copy and a step apart on the other.
 struct Piece {
   int64_t elements = 1, step = 0;
@@ -177,7 +179,8 @@ Piece take_piece(StridedCopy& copy, size_t bytes) {
   for (size_t axis = 0; axis < copy.sizes.size() && copy.sizes.size() > 1; ++axis) {
     const int64_t size = copy.sizes[axis];
     const bool in_source = copy.from[axis] == 1 && copy.to[axis] != 1;
-    if ((size != 2 && size != 4) || bytes > 4 || (!in_source && (copy.to[axis] != 1 || copy.from[axis] == 1))) continue;
+    const bool in_destination = copy.to[axis] == 1 && copy.from[axis] != 1;
+    if ((size != 2 && size != kMostOfPiece) || bytes > 4 || in_source == in_destination) continue;
     const Dims& strides = in_source ? copy.from : copy.to;
     bool whole = (in_source ? copy.from_offset : copy.to_offset) % size == 0;
     for (size_t other = 0; other < strides.size(); ++other) whole &= other == axis || strides[other] % size == 0;
@@ -224,21 +227,22 @@ int64_t each_of(const LoadContext& context, int64_t count) { return context.fill
 
 GridLaunch launch_one(const LoadContext& context, const Part& part) {
   const Module& module = *context.module;
-  TilesParameters parameters{.from = part.from(), .to = part.to(), .walk = walk_of(part.copy)};
   const std::string variant = fmt::format("_{}", part.bytes);
-  const Dims& sizes = part.copy.sizes;
-  if (part.tiles)
-    return launch_of(module, parameters,
+  StridedCopy copy = part.copy;
+  Piece piece;
+  if (!part.tiles && context.fills(part.count / kMostOfPiece)) piece = take_piece(copy, part.bytes);
+  const TilesParameters ends{.from = part.from(), .to = part.to(), .walk = walk_of(copy)};
+  if (part.tiles) {
+    const Dims& sizes = copy.sizes;
+    return launch_of(module, ends,
                      {{blocks_of(sizes.back(), 32), blocks_of(sizes[sizes.size() - 2], 32), part.planes()}, kThreads},
                      variant);
-  StridedCopy copy = part.copy;
-  const Piece piece = context.fills(part.count / 4) ? take_piece(copy, part.bytes) : Piece{};
+  }
   const int64_t count = part.count / piece.elements, each = each_of(context, count);
-  parameters.walk = walk_of(copy);
-  const ElementsParameters common{parameters, static_cast<int32_t>(count), static_cast<int32_t>(each)};
-  const Blocks grid{{blocks_of(count, kThreads * each)}, kThreads};
-  if (piece.elements == 1) return launch_of(module, common, grid, variant);
-  return launch_of(module, PiecesParameters{common, piece.step}, grid,
+  const ElementsParameters common{ends, static_cast<int32_t>(count), static_cast<int32_t>(each)};
+  const Blocks blocks{{blocks_of(count, kThreads * each)}, kThreads};
+  if (piece.elements == 1) return launch_of(module, common, blocks, variant);
+  return launch_of(module, PiecesParameters{common, piece.step}, blocks,
                    fmt::format("{}_{}_{}", variant, piece.elements, piece.in_source ? "from" : "to"));
 }
 

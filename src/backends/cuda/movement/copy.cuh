@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Strided copies: element by element in the order of the destination, several at once, a few that lie side by side on one side alone, or
-// in tiles of 32 x 32 through shared memory where source and destination disagree about which axis is innermost. E is an unsigned integer or vector of the elements' size.
-// Before this stand AXES and PARTS (at most, of a walk and of a launch), MOST_EACH (elements of a thread, or one), the parameters and
+// in tiles of 32 x 32 through shared memory where source and destination disagree about which axis is innermost. E is an unsigned
+// integer or vector of the elements' size. Before this stand AXES and PARTS (at most, of a walk and of a launch), MOST_EACH (elements of a thread, or one), the parameters and
 // support/division.cuh.
 
 // Which side the elements of a piece lie side by side on; on the other they are a step apart.
@@ -45,15 +45,9 @@ static inline void copy_some(const E* from, E* to, const Walk& walk, unsigned co
   }
 }
 
-template <typename E> static inline void copy_element(const E* from, E* to, const Walk& walk, int count, int each, int block) {
+template <typename E, int PIECE = 1, Beside SIDE = Beside::both>
+static inline void copy_element(const E* from, E* to, const Walk& walk, int count, int each, int block, i64 step = 0) {
   const unsigned first = (unsigned)block * blockDim.x * each + threadIdx.x;
-  if (first >= (unsigned)count) return;
-  if (each == 1) copy_some<E, 1>(from, to, walk, count, first);
-  else copy_some<E, MOST_EACH>(from, to, walk, count, first);
-}
-
-template <typename E, int PIECE, Beside SIDE> static inline void copy_pieces(const E* from, E* to, const Walk& walk, int count, int each, i64 step) {
-  const unsigned first = blockIdx.x * blockDim.x * each + threadIdx.x;
   if (first >= (unsigned)count) return;
   if (each == 1) copy_some<E, 1, PIECE, SIDE>(from, to, walk, count, first, step);
   else copy_some<E, MOST_EACH, PIECE, SIDE>(from, to, walk, count, first, step);
@@ -114,11 +108,11 @@ COPY(Quad, 16)
 #define PIECES(E, name, PIECE)                                                                          \
   extern "C" __global__ void pieces_##name##_##PIECE##_from(PIECES_PARAMETERS(E)) {                     \
     await_operands();                                                                                   \
-    copy_pieces<E, PIECE, Beside::source>(from, to, walk, count, each, step);                           \
+    copy_element<E, PIECE, Beside::source>(from, to, walk, count, each, blockIdx.x, step);              \
   }                                                                                                     \
   extern "C" __global__ void pieces_##name##_##PIECE##_to(PIECES_PARAMETERS(E)) {                       \
     await_operands();                                                                                   \
-    copy_pieces<E, PIECE, Beside::destination>(from, to, walk, count, each, step);                      \
+    copy_element<E, PIECE, Beside::destination>(from, to, walk, count, each, blockIdx.x, step);         \
   }
 PIECES(unsigned char, 1, 2)
 PIECES(unsigned char, 1, 4)
