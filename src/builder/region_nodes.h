@@ -5,14 +5,21 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
+#include "builder/regions.h"
 #include "ir/graph.h"
 #include "ops/byte_scale.h"
 #include "ops/ops.h"
 #include "ops/weight_codes.h"
 
 namespace hone {
+
+/// Of nodes in a list.
+using Positions = std::unordered_map<const Node*, size_t>;
+/// These nodes with the inputs and outputs that the rest of the graph sees.
+Region region_of(std::vector<Node*> nodes, const Graph& graph, const Positions& position);
 
 /// What kernels compute in; arithmetic on f64 and integers is left to single nodes.
 inline bool is_fusible(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }

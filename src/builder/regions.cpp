@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forming, splitting and extracting regions. Nodes are visited from the end of the graph, so that of two producers of an
+// Forming regions. Nodes are visited from the end of the graph, so that of two producers of an
 // addition the later one, on the longer path, takes the addition into its epilogue.
 #include "builder/regions.h"
 
@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "builder/region_nodes.h"
@@ -27,33 +26,6 @@ constexpr size_t kMaxRoundings = 3, kMaxFormulas = 2, kMaxFormulaNodes = 12;  //
 constexpr size_t kMaxAssembled = 16, kMaxTableNodes = 64;
 const OpDef* const kNormalizations[] = {&ops::softmax, &ops::layer_normalization, &ops::rms_normalization,
                                         &ops::instance_normalization, &ops::group_normalization};
-
-/// The inputs and outputs that the rest of the graph sees.
-Region finish(std::vector<Node*> nodes, const Graph& graph, const std::unordered_map<const Node*, size_t>& position) {
-  std::sort(nodes.begin(), nodes.end(), [&](const Node* a, const Node* b) { return position.at(a) < position.at(b); });
-  Region region;
-  region.nodes = std::move(nodes);
-  const std::unordered_set<const Node*> inside(region.nodes.begin(), region.nodes.end());
-  for (Node* node : region.nodes)
-    for (Value* value : node->inputs)
-      if (value != nullptr && !value->is_constant() && !is_shape_data(*value) && !inside.contains(value->producer) &&
-          std::find(region.inputs.begin(), region.inputs.end(), value) == region.inputs.end())
-        region.inputs.push_back(value);
-  for (Node* node : region.nodes)
-    for (Value* value : node->outputs) {
-      const bool used_outside = std::any_of(value->uses.begin(), value->uses.end(),
-                                            [&](const Use& use) { return !inside.contains(use.node); });
-      if (used_outside || graph.is_output(value) || (node == region.nodes.back() && node->outputs.size() == 1))
-        region.outputs.push_back(value);
-    }
-  if (region.outputs.empty()) region.outputs.push_back(region.nodes.back()->output());
-  const auto on_host_only = [](const Value* value) { return is_object(value->type.dtype) || !value->type.ranked; };
-  const bool on_host =
-      on_host_only(region.outputs[0]) || std::any_of(region.inputs.begin(), region.inputs.end(), on_host_only);
-  region.is_view = region.nodes.size() == 1 && region.nodes[0]->op->traits.view && region.inputs.size() == 1 &&
-                   region.inputs[0] == region.nodes[0]->inputs[0] && !on_host;
-  return region;
-}
 
 class Former {
  public:
@@ -75,7 +47,7 @@ class Former {
     join_sums();
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]))
-        add(nodes_[i]->op->is_pointwise() || scales(*nodes_[i]) ? chain_into(nodes_[i])
+        add(nodes_[i]->op->is_pointwise() || scales(*nodes_[i]) ? with_concat(chain_into(nodes_[i]))
             : is_mean(*nodes_[i])                               ? mean_of(nodes_[i])
                                                                 : assembly_into(shuffle_into(nodes_[i])));
     const auto place = [&](const Region& region) {
@@ -90,7 +62,7 @@ class Former {
  private:
   void add(std::vector<Node*> nodes) {
     taken_.insert(nodes.begin(), nodes.end());
-    regions_.push_back(finish(std::move(nodes), graph_, position_));
+    regions_.push_back(region_of(std::move(nodes), graph_, position_));
   }
 
   /// Matmuls of one input with weights of the same sizes (in few bits: of the same blocks), and nothing behind them (queries, keys and values of an attention):
@@ -471,6 +443,24 @@ class Former {
     return fits ? node : nullptr;
   }
 
+  /// With the Concat whose result it alone reads, where no Slice or Concat would be copied with that.
+  std::vector<Node*> with_concat(std::vector<Node*> chain) const {
+    const std::set<const Node*> inside(chain.begin(), chain.end());
+    const Value* joined = nullptr;
+    for (const Node* node : chain)
+      for (const Value* value : node->inputs)
+        if (value != nullptr && !value->is_constant() && !inside.contains(value->producer)) {
+          if (joined != nullptr && value != joined) return chain;
+          joined = value;
+        }
+    Node* concat = joined == nullptr ? nullptr : joined->producer;
+    const auto reads = [&](const Use& use) { return inside.contains(use.node); };
+    if (concat != nullptr && concat->is(ops::concat) && is_private(*concat) &&
+        std::ranges::all_of(joined->uses, reads) && assembly_into({concat}).size() == 1)
+      chain.push_back(concat);
+    return chain;
+  }
+
   /// Pointwise producers whose results are used nowhere else join their consumer.
   std::vector<Node*> chain_into(Node* root) {
     std::vector<Node*> nodes{root};
@@ -529,13 +519,17 @@ class Former {
     return nodes;
   }
 
+  /// Whether nobody but its readers would miss the result.
+  bool is_private(const Node& node) const {
+    return !taken_.contains(&node) && !graph_.is_output(node.output()) && !is_object(node.output()->type.dtype) &&
+           !is_shape_data(*node.output()) && !deciders_.contains(&node);
+  }
+
   bool is_cut(const Node& node, const std::set<const Node*>& inside) const {
-    if (taken_.contains(&node) || graph_.is_output(node.output()) || is_object(node.output()->type.dtype)) return false;
-    if (!node.is(ops::concat) && !node.is(ops::slice)) return false;
+    if ((!node.is(ops::concat) && !node.is(ops::slice)) || !is_private(node)) return false;
     for (size_t i = 1; node.is(ops::slice) && i < node.inputs.size(); ++i)
       if (const Value* value = node.input(i); value != nullptr && !value->is_constant() && !is_shape_data(*value))
         return false;
-    if (is_shape_data(*node.output()) || deciders_.contains(&node)) return false;
     return std::ranges::all_of(node.output()->uses, [&](const Use& use) {
       return inside.contains(use.node) && (use.index == 0 || use.node->is(ops::concat));
     });
@@ -554,7 +548,7 @@ class Former {
   const bool bytes_;
   bool rounds_ = false;
   std::vector<Node*> nodes_;
-  std::unordered_map<const Node*, size_t> position_;
+  Positions position_;
   std::unordered_set<const Node*> taken_, deciders_;
   std::vector<Region> regions_;
 };
@@ -569,32 +563,6 @@ std::vector<Region> form_regions(const Graph& graph, bool bytes) {
   for (Region& region : regions)
     if (region.is_view && deciders.contains(region.nodes[0])) region.is_view = false;
   return regions;
-}
-
-std::vector<Region> split(const Region& region, const Graph& graph) {
-  if (region.nodes.size() < 2) return {};
-  std::unordered_map<const Node*, size_t> position;
-  for (size_t i = 0; i < region.nodes.size(); ++i) position[region.nodes[i]] = i;
-  std::vector<Region> pieces;
-  const auto cut = [&](size_t at) {
-    const auto middle = region.nodes.begin() + static_cast<std::ptrdiff_t>(at);
-    pieces.push_back(finish({region.nodes.begin(), middle}, graph, position));
-    pieces.push_back(finish({middle, region.nodes.end()}, graph, position));
-  };
-  size_t last_anchor = region.nodes.size();
-  while (last_anchor > 0 && !is_anchor(*region.nodes[--last_anchor])) {}
-  // Where matmuls of codes fall apart each keeps its Decode.
-  if (are_parallel(region.nodes) && region.nodes[last_anchor - 1]->is(ops::decode)) --last_anchor;
-  const auto rounding = std::ranges::find_if(region.nodes, [](const Node* node) { return rounds_to_codes(*node); });
-  if (last_anchor > 0) cut(last_anchor);
-  // What a library makes, and a chain of pointwise nodes.
-  else if (is_anchor(*region.nodes[0]) && rounding != region.nodes.end())
-    cut(static_cast<size_t>(rounding - region.nodes.begin()));
-  else if (is_anchor(*region.nodes[0])) cut(region.nodes.size() - 1);
-  else
-    for (Node* node : region.nodes) pieces.push_back(finish({node}, graph, position));
-  for (Region& piece : pieces) piece.rounds = region.rounds;
-  return pieces;
 }
 
 }  // namespace hone

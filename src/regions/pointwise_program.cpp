@@ -32,9 +32,9 @@ class Builder {
  public:
   explicit Builder(const Problem& problem) : region_(problem.symbolic) {}
 
-  /// Of one operand, which the nodes read besides scalars.
-  explicit Builder(const Graph& none, const Value* operand) : region_(none) {
-    result_.program.operands.push_back({false, 0, DType::f32});
+  /// Of what reads an operand of this type, which is the program's first.
+  Builder(const Graph& region, const Value* operand, DType dtype) : region_(region) {
+    result_.program.operands.push_back({false, 0, dtype});
     values_[operand] = call(ExprKind::input, 0);
   }
 
@@ -43,7 +43,8 @@ class Builder {
   }
   ProgramResult run(const std::vector<const Node*>& nodes) {
     for (const Node* node : nodes)
-      if (!node->is(ops::symbolic_constant)) values_[node->output()] = result_of(*node);
+      if (!node->is(ops::symbolic_constant) && !values_.contains(node->output()))
+        values_[node->output()] = result_of(*node);
     return std::move(result_);
   }
 
@@ -172,6 +173,13 @@ std::string reason_against(const Problem& problem) {
   return {};
 }
 
+ProgramResult checked(ProgramResult result) {
+  if (result.program.instructions.size() > PointwiseProgram::kMostInstructions ||
+      result.program.operands.size() > PointwiseProgram::kMostOperands)
+    result.refusal = "too long";
+  return result;
+}
+
 }  // namespace
 
 const std::vector<std::string_view>& field_names(ExprKind) {
@@ -211,16 +219,18 @@ bool scales_bytes(const Graph& region) {
 
 ProgramResult make_program(const Problem& problem) {
   if (std::string reason = reason_against(problem); !reason.empty()) return {{}, {}, std::move(reason)};
-  ProgramResult result = Builder(problem).run(problem.symbolic.nodes());
-  if (result.program.instructions.size() > PointwiseProgram::kMostInstructions ||
-      result.program.operands.size() > PointwiseProgram::kMostOperands)
-    result.refusal = "too long";
-  return result;
+  return checked(Builder(problem).run(problem.symbolic.nodes()));
+}
+
+ProgramResult make_program_behind(const Problem& problem, const Node& first) {
+  if (std::string reason = reason_against(problem); !reason.empty()) return {{}, {}, std::move(reason)};
+  const Value* operand = first.output();
+  return checked(Builder(problem.symbolic, operand, operand->type.dtype).run(problem.symbolic.nodes()));
 }
 
 PointwiseProgram formula_of(const std::vector<const Node*>& nodes, const Value* from) {
   const Graph none;
-  return Builder(none, from).run(nodes).program;
+  return Builder(none, from, DType::f32).run(nodes).program;
 }
 
 std::vector<ConstantSpec> program_constants(const PointwiseProgram& program) {

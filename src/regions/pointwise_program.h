@@ -74,6 +74,8 @@ bool scales_bytes(const Graph& region);
 /// Splat constants become numbers, equal inputs one operand, simple powers products. A result in bytes is left to saturate as it
 /// is stored, NaN as 0.
 ProgramResult make_program(const Problem& problem);
+/// Of the nodes behind a region's first one, whose result is operand 0.
+ProgramResult make_program_behind(const Problem& problem, const Node& first);
 
 /// The last of some pointwise nodes, which read `from`, scalar constants and each other: a program with one operand.
 PointwiseProgram formula_of(const std::vector<const Node*>& nodes, const Value* from);

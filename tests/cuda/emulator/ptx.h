@@ -350,6 +350,8 @@ constexpr Instruction kInstructions[] = {
     {"stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 ", store_matrices<4, true>},
     {"cp.async.cg.shared.global [%0], [%1], 16, %2;", copy_later<16, true>},
     {"cp.async.cg.shared.global [%0], [%1], 16;", copy_later<16, false>},
+    {"cp.async.ca.shared.global [%0], [%1], 8, %2;", copy_later<8, true>},
+    {"cp.async.ca.shared.global [%0], [%1], 4, %2;", copy_later<4, true>},
     {"cp.async.commit_group;", close_group},
     {"cp.async.wait_group %0;", [](const Operand* o) { await_copies(o[0].as<unsigned>()); }},
     {"cp.async.wait_all;", [](const Operand* o) { close_group(o), await_copies(0); }},

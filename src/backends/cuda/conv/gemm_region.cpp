@@ -11,6 +11,7 @@ namespace hone::cuda {
 namespace {
 
 constexpr int64_t kMostCodes = 1 << 17;  // whose products add up to 32 bits at most
+constexpr int64_t kFewestNarrow = 16;    // channels of rows that are no whole pieces: fewer have a family of their own
 
 /// Windows that lie side by side without padding (the patches of a vision transformer): a row of one is contiguous, channels
 /// last, so that the image is one of wider pixels. Few channels become enough this way.
@@ -128,8 +129,9 @@ std::string reason_against_anchors(const Problem& problem, const Anchors& anchor
   if (anchors.patches())
     for (const Value* input : problem.symbolic.inputs())
       if (input->type.shape.rank() == 4 && !input->type.shape[3].is_constant()) return "the width is not fixed";
-  if (const Filters filters = anchors.filters(); filters.channels % anchors.piece() != 0)
-    return fmt::format("{} channels", filters.channels);
+  const int64_t channels = anchors.filters().channels, unit = anchors.unit();
+  const bool narrow = !anchors.coded() && unit > 1 && channels >= kFewestNarrow;
+  if (unit != anchors.piece() && !narrow) return fmt::format("{} channels", channels);
   if (!anchors.match()) return anchors.match().refusal;
   if (!anchors.coded()) return {};
   const bool too_deep = anchors.filters().taps * anchors.filters().channels > kMostCodes;

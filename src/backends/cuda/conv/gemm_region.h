@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,8 +60,9 @@ struct Anchors {
   /// The type of both operands, and whether sums of them are integers.
   DType multiplied() const { return coded() ? coding().codes : floats(); }
   bool sums_integers() const { return multiplied() == DType::i8; }
-  /// Operands that are fetched at once: 16 bytes.
+  /// Operands of 16 bytes, and how many of them rows of channels let be fetched at once.
   int64_t piece() const { return coded() ? kCodesAtOnce : 8; }
+  int64_t unit() const { return std::gcd(filters().channels, piece()); }
   const EpilogueCode& epilogue() const { return conv ? conv->code.epilogue : linears[0].code.epilogue; }
   /// Whether a row of the image is read as one of wider pixels.
   bool patches() const;

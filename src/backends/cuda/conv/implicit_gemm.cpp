@@ -141,7 +141,7 @@ bool keeps_residual(const Anchors& anchors, const ImplicitGemmTactic& choice) {
 
 struct ImplicitGemmFamily {
   static constexpr std::string_view kName = "implicit_gemm";
-  static constexpr int kVersion = 8;
+  static constexpr int kVersion = 9;
   using Params = ImplicitGemmTactic;
   using Code = ImplicitGemmCode;
 
@@ -179,8 +179,8 @@ struct ImplicitGemmFamily {
                        "#define STAGES {}\n#define SPLITS {}\n#define CLUSTER {:d}\n",
                        tile.m, tile.n, tile.k * anchors.piece() / 8, tile.warps, tile.warps_m, tile.stages,
                        params.splits, built.code.cluster);
-    built.source += fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
-                                built.code.gemm.filters, filters.count) +
+    built.source += fmt::format("#define CHANNELS {}\n#define UNIT {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n",
+                                filters.channels, anchors.unit(), built.code.gemm.filters, filters.count) +
                     window_text(anchors) + declare<MatmulParameters, SumParameters>() +
                     epilogue_text(anchors.match(), built.code.gemm.epilogue) + kernels::ends + kernels::implicit_gemm;
     return built;

@@ -11,7 +11,7 @@
 // Sums of codes (CODED) that are whole numbers are integers (SUMS_INTEGERS), which become floats before anything is done to them; around images lies their zero point.
 //
 // Before this stand T (elements of both operands) and MMA_TYPE ("f16", "bf16" or "e4m3") and MMA_DEPTH (of an instruction); CODED; Sum (int or float), HAS_ZERO (whether the operand's zero point is no code of 0); BM, BN, BK, WARPS, WARPS_M (of them along BM), STAGES, SPLITS, CLUSTER;
-// CHANNELS (a multiple of 8), FILTERS (even where SPLITS > 1), ROW_FILTERS (FILTERS or a multiple of BN), TAPS, TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the
+// CHANNELS (a multiple of UNIT), UNIT (elements that are fetched together, a piece of 16 bytes or a part of it), FILTERS (even where SPLITS > 1), ROW_FILTERS (FILTERS or a multiple of BN), TAPS, TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the
 // KEPT_AT (where in shared memory, in bytes, a residual of codes lies), the parameters, the epilogue's switches and finish().
 
 #define PIECE (16 / (int)sizeof(T))  // elements of 16 bytes
@@ -42,23 +42,26 @@ static inline void multiply(float* c, const unsigned* a, unsigned b0, unsigned b
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 #endif
-// Where a piece of a row lies.
-static inline int place_of(int row, int piece) {
-  return row * PITCH + piece;
+// Where an element of a row lies.
+static inline int place_of(int row, int element) {
+  return row * PITCH + element;
 }
 static inline void load_matrices(unsigned* to, const T* row) {
   const unsigned at = (unsigned)__cvta_generic_to_shared(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at));
 }
-// 16 bytes on their way to shared memory; zeros where there is nothing to read.
-template <typename E> static inline void fetch(E* to, const E* from, bool there) {
-  const unsigned at = (unsigned)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(at), "l"(from), "r"(there ? 16 : 0));
+// Elements on their way to shared memory, of 4, 8 or 16 bytes together; zeros where there is nothing to read.
+template <int COUNT, typename E> static inline void fetch(E* to, const E* from, bool there) {
+  constexpr int kBytes = COUNT * (int)sizeof(E);
+  const unsigned at = (unsigned)__cvta_generic_to_shared(to), bytes = there ? kBytes : 0;
+  if (kBytes == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(at), "l"(from), "r"(bytes));
+  else if (kBytes == 8) asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" : : "r"(at), "l"(from), "r"(bytes));
+  else asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" : : "r"(at), "l"(from), "r"(bytes));
 }
 
-// The same of an image, which has its zero point around it.
+// The same of an image, which has its zero point around it: codes are fetched by whole pieces.
 static inline void fetch_image(T* to, const T* from, bool there, unsigned around) {
-  if (!HAS_ZERO || there) fetch(to, from, there);
+  if (!HAS_ZERO || there) fetch<UNIT>(to, from, there);
   else *reinterpret_cast<uint4*>(to) = {around, around, around, around};
 }
 
@@ -109,21 +112,29 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
   }
   const unsigned around = HAS_ZERO ? ((int)numbers.at[0] & 0xff) * 0x01010101u : 0;  // the operand's zero point
   const auto fetch_images = [&](int step) {
-    const int stage = step % STAGES, k = step * BK + piece, tap = TAPS == 1 ? 0 : k / CHANNELS, channel = TAPS == 1 ? k : k % CHANNELS;
-    const int ahead = tap / TAPS_W * DILATION_H * images.in_w + tap % TAPS_W * DILATION_W;
+    const int stage = step % STAGES;
 #pragma unroll
-    for (int i = 0; i < ROWS_A; ++i) {
-      const bool there = k < DEPTH && (windows[i].inside[TAPS <= 64 ? 0 : tap / 64] >> tap % 64 & 1) != 0;
-      fetch_image(shared_a + stage * BM * PITCH + place_of(row + i * PASS, piece), there ? x + (i64)(windows[i].first + ahead) * CHANNELS + channel : x, there, around);
+    for (int unit = piece; unit < piece + PIECE; unit += UNIT) {
+      const int k = step * BK + unit, tap = TAPS == 1 ? 0 : k / CHANNELS, channel = TAPS == 1 ? k : k % CHANNELS;
+      const int ahead = tap / TAPS_W * DILATION_H * images.in_w + tap % TAPS_W * DILATION_W;
+#pragma unroll
+      for (int i = 0; i < ROWS_A; ++i) {
+        const bool there = k < DEPTH && (windows[i].inside[TAPS <= 64 ? 0 : tap / 64] >> tap % 64 & 1) != 0;
+        fetch_image(shared_a + stage * BM * PITCH + place_of(row + i * PASS, unit), there ? x + (i64)(windows[i].first + ahead) * CHANNELS + channel : x, there, around);
+      }
     }
   };
   const auto fetch_weights = [&](int step) {
-    const int stage = step % STAGES, k = step * BK + piece;
+    const int stage = step % STAGES;
 #pragma unroll
-    for (int i = 0; i < ROWS_B; ++i) {
-      const int filter = first_filter + row + i * PASS;
-      const bool there = filter < FILTERS && k < DEPTH;
-      fetch(shared_b + stage * BN * PITCH + place_of(row + i * PASS, piece), there ? weights + (i64)filter * DEPTH + k : weights, there);
+    for (int unit = piece; unit < piece + PIECE; unit += UNIT) {
+      const int k = step * BK + unit;
+#pragma unroll
+      for (int i = 0; i < ROWS_B; ++i) {
+        const int filter = first_filter + row + i * PASS;
+        const bool there = filter < FILTERS && k < DEPTH;
+        fetch<UNIT>(shared_b + stage * BN * PITCH + place_of(row + i * PASS, unit), there ? weights + (i64)filter * DEPTH + k : weights, there);
+      }
     }
   };
 
@@ -147,7 +158,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS) implicit_gemm(
   for (int i = threadIdx.x; i < BM * kAddedPieces; i += THREADS) {
     const int down = i / kAddedPieces, pixel = first_pixel + down, filter = first_filter + i % kAddedPieces * 16;
     const bool there = pixel < images.pixels && filter < FILTERS;
-    fetch(kept + down * BN + i % kAddedPieces * 16, there ? residual + (i64)pixel * FILTERS + filter : residual, there);
+    fetch<16>(kept + down * BN + i % kAddedPieces * 16, there ? residual + (i64)pixel * FILTERS + filter : residual, there);
   }
 #endif
 #pragma unroll

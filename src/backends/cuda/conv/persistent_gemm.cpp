@@ -109,6 +109,7 @@ std::string reason_against_tiles(const Anchors& anchors) {
   const RegionMatch& match = anchors.match();
   const int64_t result = size_of_codes_or(anchors.floats(), match.encodes);
   const int64_t added = size_of_codes_or(anchors.floats(), static_cast<bool>(match.residual_codes));
+  if (anchors.unit() != anchors.piece()) return fmt::format("{} channels", filters.channels);
   if (filters.taps > kMostTaps) return fmt::format("windows of {}", filters.taps);
   if (filters.count * std::min(result, added) % 16 != 0) return fmt::format("rows of {} results", filters.count);
   return anchors.epilogue().residual >= 0 && anchors.matmuls() > 1 ? "several matmuls, and a sum" : "";
