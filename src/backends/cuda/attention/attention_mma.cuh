@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention in one pass over the keys on tensor cores: a warp holds 16 queries in registers. Either a block of WARPS warps shares
-// tiles of 64 keys and values in shared memory, and where two fit, the next is on its way while one is worked on; or (SPLIT_KEYS,
+// tiles of 64 or 32 keys and values in shared memory, and where two fit, the next is on its way while one is worked on; or (SPLIT_KEYS,
 // for few queries) its warps hold the same queries, share the keys in tiles of 32, and add up at the end. Scores, their maximum and their sum are f32; weights are rounded to T for the second
 // matmul, as the matmuls' operands are. Before this stand T and MMA_TYPE ("f16" or "bf16"), DEPTH and VALUE_DEPTH (multiples of
-// 16), WARPS, BLOCKS of them that an SM has to hold, SPLIT_KEYS, the parameters and HAS_MASK with the mask's type M.
+// 16), WARPS, BLOCKS of them that an SM has to hold, SPLIT_KEYS, KEYS of a tile, the parameters and HAS_MASK with the mask's type M.
 //
 // Fragments of mma.m16n8k16: thread (g, t) = (lane / 4, lane % 4) holds rows g and g + 8, columns 2t, 2t + 1 and, of the first
 // operand, those 8 further. A result's fragment pair of neighbouring column tiles is a first operand's fragment as it stands.
 
-#define KEYS (SPLIT_KEYS ? 32 : 64)
 #define PITCH(depth) ((depth) + 8)   // elements per row in shared memory: neighbouring rows in other banks
 #define STAGES (SPLIT_KEYS || DEPTH + VALUE_DEPTH > 176 ? 1 : 2)   // what every GPU's 48 KB hold
 #define TILES (SPLIT_KEYS ? WARPS : STAGES)
@@ -44,6 +43,8 @@ template <int depth> static inline void load_tile(T* tile, const T* from, i64 ro
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(there ? from + (start + row) * row_step + column : from), "r"(there ? 16 : 0));
   }
 }
+
+constexpr float kDigits = 1.4426950f;  // binary, of a power of e
 
 // A tile is for its warp alone, or for the block.
 static inline void meet() {
@@ -99,7 +100,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
 #pragma unroll
       for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
-        for (int half = 0; half < 2; ++half) added[n][half] = *reinterpret_cast<const Vector<M, 2>*>(mask + (mask_rows[half] + start + n * 8 + 2 * t));
+        for (int half = 0; half < 2; ++half)
+          added[n][half] = half == 1 && m_row == 0 ? added[n][0] : *reinterpret_cast<const Vector<M, 2>*>(mask + (mask_rows[half] + start + n * 8 + 2 * t));
     } else if (HAS_MASK) {
 #pragma unroll
       for (int n = 0; n < KEYS / 8; ++n)
@@ -146,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
       best[r] = fmaxf(best[r], __shfl_xor_sync(0xffffffffu, best[r], 1));
       best[r] = fmaxf(best[r], __shfl_xor_sync(0xffffffffu, best[r], 2));
       // A row of nothing but minus infinity so far has no maximum yet.
-      const float base = best[r] == -INFINITY_F ? 0.0f : best[r], shrink = __expf(top[r] - base);
+      const float base = best[r] == -INFINITY_F ? 0.0f : kDigits * best[r], shrink = fast_exp2(kDigits * top[r] - base);
       total[r] *= shrink;
       top[r] = best[r];
       best[r] = base;
@@ -157,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
     for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        score[n][i] = __expf(score[n][i] - best[i / 2]);
+        score[n][i] = fast_exp2(kDigits * score[n][i] - best[i / 2]);
         total[i / 2] += score[n][i];
       }
 
@@ -201,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int row = g + r * 8;
-    const float scale = __expf(top[r] - highest(row));
+    const float scale = fast_exp2(kDigits * (top[r] - highest(row)));
 #pragma unroll
     for (int n = 0; n < VALUE_DEPTH / 8; ++n)
       *reinterpret_cast<float2*>(parts + (warp * 16 + row) * VALUE_DEPTH + n * 8 + 2 * t) = make_float2(result[n][2 * r] * scale, result[n][2 * r + 1] * scale);
@@ -214,7 +216,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
     float sum = 0, low = 0, high = 0;
 #pragma unroll
     for (int w = 0; w < WARPS; ++w) {
-      sum += totals[w][row] * __expf(tops[w][row] - base);
+      sum += totals[w][row] * fast_exp2(kDigits * (tops[w][row] - base));
       const float2 part = *reinterpret_cast<const float2*>(parts + (w * 16 + row) * VALUE_DEPTH + column);
       low += part.x;
       high += part.y;

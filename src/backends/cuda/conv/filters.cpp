@@ -135,9 +135,10 @@ std::string window_text(const WindowAttrs& window) {
   return text;
 }
 
-std::string activation_text(const Activation& activation, bool fine) {
-  return fmt::format("#define ACTIVATION {}\n#define ALPHA {}\n#define BETA {}\n#define FINE {:d}\n",
-                     static_cast<int>(activation.kind), real_text(activation.alpha), real_text(activation.beta), fine);
+std::string activation_text(const Activation& activation, Digits digits) {
+  return fmt::format("#define ACTIVATION {}\n#define ALPHA {}\n#define BETA {}\n#define DIGITS {}\n",
+                     static_cast<int>(activation.kind), real_text(activation.alpha), real_text(activation.beta),
+                     static_cast<int>(digits));
 }
 
 std::string step_text(const EpilogueStep& step, size_t place, const NumberText& number) {
@@ -169,14 +170,17 @@ std::string operand_text(const RegionMatch& match) { return RegionTexts(match).o
 std::string epilogue_text(const RegionMatch& match, const EpilogueCode& epilogue) {
   const RegionTexts texts(match);
   const DType result = match.encodes ? match.codes : match.anchor->output()->type.dtype;
+  const Digits digits = match.encodes                                      ? Digits::of_codes
+                        : match.anchor->output()->type.dtype == DType::f32 ? Digits::of_floats
+                                                                           : Digits::of_halves;
   const char* four = match.encodes && result != DType::i8 ? "four_of_e4m3" : "codes_of";
   return fmt::format("typedef {} Result;\n#define ENCODES {:d}\n#define FOUR_CODES {}\n#define ADDS_CODES {:d}\n",
                      type_name(result), match.encodes, four, static_cast<bool>(match.residual_codes)) +
          texts.added +
          fmt::format("#define HAS_BIAS {}\n#define LATE_BIAS {}\n#define HAS_RESIDUAL {}\n", epilogue.bias,
                      match.late_bias, epilogue.residual >= 0) +
-         activation_text(epilogue.activation, match.anchor->output()->type.dtype == DType::f32) + kernels::activation +
-         kernels::rounding + formulas_text(match.steps) +
+         activation_text(epilogue.activation, digits) + kernels::activation + kernels::rounding +
+         formulas_text(match.steps) +
          fmt::format(
              "static inline float finish(float sum, float residual, const StepNumbers& numbers, float late_bias "
              "= 0) {{\n{}  return sum;\n}}\n",

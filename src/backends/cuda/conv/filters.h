@@ -48,8 +48,10 @@ std::string window_text(const WindowAttrs& window);
 /// formulas among steps are.
 std::string step_text(const EpilogueStep& step, size_t place, const NumberText& number);
 std::string formulas_text(const std::vector<EpilogueStep>& steps);
-/// ACTIVATION, ALPHA, BETA and FINE, as activation.cuh expects them: `fine` where results keep more than 16 bits.
-std::string activation_text(const Activation& activation, bool fine);
+/// What results keep of an activation: 8-bit codes, 16 bits, or more.
+enum class Digits : uint8_t { of_codes, of_halves, of_floats };
+/// ACTIVATION, ALPHA, BETA and DIGITS, as activation.cuh expects them.
+std::string activation_text(const Activation& activation, Digits digits);
 /// Operand, the element type of what is convolved, and operand(element, numbers), the float that one stands for.
 std::string operand_text(const RegionMatch& match);
 /// Result and Added (elements of the result and of the residual), ENCODES (whether results are codes), HAS_BIAS, LATE_BIAS, HAS_RESIDUAL, the activation,

@@ -164,13 +164,14 @@ std::string formula_text(const PointwiseProgram& program, bool stream) {
     const std::string_view type = type_name(program.operands[k].dtype);
     const size_t c = k - 1;
     if (stream)
-      loads += fmt::format("  const Vector<{0}, V> e{1} = *reinterpret_cast<const Vector<{0}, V>*>(c{1} + position); \\\n",
-                           type, c);
+      loads += fmt::format(
+          "  const Vector<{0}, V> e{1} = *reinterpret_cast<const Vector<{0}, V>*>(c{1} + position); \\\n", type, c);
     else loads += fmt::format("  const {} e{} = c{}[position]; \\\n", type, c, c);
     arguments += fmt::format(", convert<S>(e{}{})", c, stream ? ".at[k]" : "");
   }
-  return loads + fmt::format("  _Pragma(\"unroll\") for (int k = 0; k < V; ++k) out.at[k] = convert<Result>(formula({}));",
-                             arguments);
+  return loads +
+         fmt::format("  _Pragma(\"unroll\") for (int k = 0; k < V; ++k) out.at[k] = convert<Result>(formula({}));",
+                     arguments);
 }
 
 std::string source_of(const ConcatCode& code, const ConcatParameters& parameters, DType joined, DType result) {
@@ -190,7 +191,8 @@ std::string source_of(const ConcatCode& code, const ConcatParameters& parameters
 ConcatParameters parameters_of(const ConcatCode& code) {
   ConcatParameters parameters;
   for (const int64_t source : code.sources) parameters.from.push_back(input(source));
-  for (size_t k = 1; k < code.program.operands.size(); ++k) parameters.constants.push_back(code.program.operands[k].dtype);
+  for (size_t k = 1; k < code.program.operands.size(); ++k)
+    parameters.constants.push_back(code.program.operands[k].dtype);
   parameters.result = output(0);
   return parameters;
 }
@@ -204,7 +206,8 @@ std::vector<ConcreteType> sources_of(const ConcatCode& code, const KernelShapes&
   std::vector<ConcreteType> sources;
   int64_t total = 0;
   for (const int64_t source : code.sources) {
-    HONE_CHECK(source < static_cast<int64_t>(shapes.inputs.size()), "a concatenation in the plan reads input {}", source);
+    HONE_CHECK(source < static_cast<int64_t>(shapes.inputs.size()), "a concatenation in the plan reads input {}",
+               source);
     const ConcreteType& type = shapes.inputs[static_cast<size_t>(source)];
     Dims as_result = type.dims;
     if (axis < as_result.size()) total += std::exchange(as_result[axis], result.dims[axis]);
@@ -230,11 +233,8 @@ struct ConcatFamily {
     const size_t rank = concat->output()->type.shape.rank();
     for (const Layout layout : {Layout::linear, Layout::channels_last})
       if (layout == Layout::linear || (rank >= 3 && rank <= 5))
-        out.offer({"cuda",
-                   std::string(kName),
-                   {},
-                   std::vector<Layout>(problem.region.inputs().size(), layout),
-                   {layout}});
+        out.offer(
+            {"cuda", std::string(kName), {}, std::vector<Layout>(problem.region.inputs().size(), layout), {layout}});
   }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params&, const Tactic& tactic) {
@@ -247,8 +247,8 @@ struct ConcatFamily {
               .width = neighbours.width,
               .stream = neighbours.stream};
     for (const Value* value : concat.inputs) code.sources.push_back(input_index(problem.symbolic, value));
-    std::string source = source_of(code, parameters_of(code), concat.output()->type.dtype,
-                                   problem.region.outputs()[0]->type.dtype);
+    std::string source =
+        source_of(code, parameters_of(code), concat.output()->type.dtype, problem.region.outputs()[0]->type.dtype);
     return {std::move(code), std::move(source), std::move(made.constants)};
   }
 
@@ -257,8 +257,8 @@ struct ConcatFamily {
     const std::vector<ConcreteType> sources = sources_of(code, context.shapes);
     const ConcreteType& result = context.shapes.outputs[0];
     const auto axis = static_cast<size_t>(code.axis);
-    HONE_CHECK(fits(sources, axis, {code.stream, code.width}),
-               "a concatenation in the plan takes {} elements at once", code.width);
+    HONE_CHECK(fits(sources, axis, {code.stream, code.width}), "a concatenation in the plan takes {} elements at once",
+               code.width);
     ConcatParameters parameters = parameters_of(code);
     JoinedParts& parts = parameters.parts;
     const int64_t all = elements(result.dims), inner = inner_of(result, axis), total = inner * result.dims[axis];

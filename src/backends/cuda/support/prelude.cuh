@@ -123,3 +123,20 @@ template <typename T> static inline T block_max(T value, T* scratch) {
 }
 
 #define INFINITY_F __int_as_float(0x7f800000)
+
+// Of 2^x and 1/x some 22 binary digits, of a hyperbolic tangent 11; numbers below 2^-126 count as 0.
+static inline float fast_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+static inline float fast_reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+static inline float fast_tanh(float x) {
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
