@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "mapped_rows.h"
+
 #define EXPORT extern "C" __attribute__((visibility("default"))) CUresult
 
 struct CUgraph_st {
@@ -153,6 +155,19 @@ EXPORT cuModuleUnload(CUmodule module) {
 EXPORT cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   *function = static_cast<CUfunction>(dlsym(module->library, (std::string("emulate_") + name).c_str()));
   return *function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+}
+EXPORT cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* from,
+                              const cuuint64_t* sizes, const cuuint64_t*, const cuuint32_t* box, const cuuint32_t*,
+                              CUtensorMapInterleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
+                              CUtensorMapFloatOOBfill) {
+  if (type != CU_TENSOR_MAP_DATA_TYPE_UINT8 || rank != 2 || box[0] != 128 || box[1] > 256 || sizes[0] % 16 != 0 ||
+      swizzle != CU_TENSOR_MAP_SWIZZLE_128B || reinterpret_cast<size_t>(from) % 16 != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  const emulated::MappedRows rows{static_cast<const char*>(from), static_cast<long long>(sizes[1]),
+                                  static_cast<long long>(sizes[0]), box[1]};
+  static_assert(sizeof rows <= sizeof *map);
+  std::memcpy(map, &rows, sizeof rows);
+  return CUDA_SUCCESS;
 }
 EXPORT cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments, void**) {
   const unsigned shape[] = {config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,

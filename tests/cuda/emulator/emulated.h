@@ -19,6 +19,7 @@
 #include <vector>
 
 #define __global__
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
 

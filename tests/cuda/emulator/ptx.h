@@ -4,6 +4,8 @@
 // here ends the program and names itself.
 #pragma once
 
+#include "mapped_rows.h"
+
 namespace emulated {
 
 /// %0, %1, ...: a variable that is written, or the value of what is read.
@@ -274,6 +276,24 @@ inline void copy_for_blocks(const Operand* operands, unsigned blocks) {
         told.settle();
       });
 }
+/// A box of rows, whose pieces of 16 bytes are exchanged by the row's number; zeros where there is nothing.
+inline void copy_box(const Operand* operands) {
+  const MappedRows& rows = *operands[1].as<const MappedRows*>();
+  char *const to = operands[0].shared(), *const barrier = operands[4].shared();
+  const int first_byte = operands[2].as<int>(), first_row = operands[3].as<int>();
+  if (static_cast<size_t>(to - own_shared()) % 1024 != 0) fail("a box that does not begin at a multiple of 1024 bytes");
+  late.push_back([=] {
+    for (int row = 0; row < rows.box_rows; ++row)
+      for (int byte = 0; byte < 128; ++byte) {
+        const bool there = first_row + row < rows.rows && first_byte + byte < rows.row_bytes;
+        to[row * 128 + (byte / 16 ^ row % 8) * 16 + byte % 16] =
+            there ? rows.from[(first_row + row) * rows.row_bytes + first_byte + byte] : '\0';
+      }
+    auto& told = *reinterpret_cast<Barrier*>(barrier);
+    told.bytes -= 128 * static_cast<int>(rows.box_rows);
+    told.settle();
+  });
+}
 template <unsigned kFloats>
 void load_of_block(const Operand* operands) {
   for (unsigned i = 0; i < kFloats; ++i)
@@ -373,6 +393,7 @@ constexpr Instruction kInstructions[] = {
      [](const Operand* o) { copy_for_blocks(o, 1u << own_block()); }},
     {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [",
      [](const Operand* o) { copy_for_blocks(o, o[4].as<unsigned short>()); }},
+    {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [", copy_box},
     {"mapa.shared::cluster.u32 ",
      [](const Operand* o) { o[0].as<unsigned>() = o[1].as<unsigned>() | (o[2].as<unsigned>() + 1) << kBlockShift; }},
     {"ld.shared::cluster.f32 ", load_of_block<1>},

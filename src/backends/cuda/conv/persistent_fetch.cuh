@@ -2,12 +2,12 @@
 //
 // persistent_gemm's tiles and how their operands come: through STAGES places in shared memory, rows of 128 bytes whose pieces of 16 are
 // exchanged by the row's number, as the multiplying instruction expects them. Weights lie in memory like that, a step of a tile behind the
-// other: each comes as one copy, of which every block of a CLUSTER asks for a part that all of them get. Images come piece by piece. What is
-// added to the sums is fetched, too, KEPT tiles ahead.
+// other: each comes as one copy, of which every block of a CLUSTER asks for a part that all of them get. Images come piece by piece; where
+// they are rows of a matrix (PLAIN), as one copy, too. What is added to the sums is fetched, too, KEPT tiles ahead.
 //
 // Before this stand T, Sum, CODED and HAS_ZERO; GROUPS, PARTS (of 64 rows of the instruction, of a group's tile), BM and BN (a tile's pixels
 // and filters), FILTER_BYTES (of a step's weights, a filter), STAGES, KEPT and CLUSTER; CHANNELS, FILTERS, ROW_FILTERS (FILTERS or a multiple
-// of BN), PLAIN (a pixel's operands are a row of x), TAPS (64 at most), TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the
+// of BN), PLAIN (a pixel's operands are a row of `rows`, not a window of x), TAPS (64 at most), TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the
 // parameters, the epilogue's switches and finish(), ends.cuh.
 
 #define PIECE (16 / (int)sizeof(T))  // elements of 16 bytes
@@ -85,6 +85,12 @@ static inline void fetch_for_all(unsigned to, const void* from, int bytes, unsig
 }
 #define IN_CLUSTERS
 #endif
+#if PLAIN
+// BM rows from their byte `from` on, on their way to shared memory.
+static inline void fetch_rows(const TensorMap& rows, int from, int first_pixel, unsigned to, unsigned barrier) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" : : "r"(to), "l"(&rows), "r"(from), "r"(first_pixel), "r"(barrier) : "memory");
+}
+#endif
 // 16 bytes on their way to shared memory; zeros where there is nothing to read.
 static inline void fetch(unsigned to, const void* from, bool there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(there ? 16 : 0));
@@ -111,6 +117,7 @@ struct Tiles {
   }
 };
 
+#if !PLAIN
 #if TAPS > 32
 typedef unsigned long long Taps;
 #else
@@ -122,13 +129,6 @@ struct Rows {
   Taps inside[ROWS];  // which taps lie inside the image
   Rows(int first_pixel, const Images& images) {
     int pixel = first_pixel + (int)threadIdx.x / 8;
-#if PLAIN
-#pragma unroll
-    for (int i = 0; i < ROWS; ++i, pixel += ROWS_AT_ONCE) {
-      first[i] = pixel;
-      inside[i] = pixel < images.pixels;
-    }
-#else
     int image = pixel / (images.out_h * images.out_w), h = pixel % (images.out_h * images.out_w) / images.out_w, w = pixel % images.out_w;
 #pragma unroll
     for (int i = 0; i < ROWS; ++i, pixel += ROWS_AT_ONCE) {
@@ -145,7 +145,6 @@ struct Rows {
       for (w += ROWS_AT_ONCE; w >= images.out_w; w -= images.out_w)
         if (++h == images.out_h) h = 0, ++image;
     }
-#endif
   }
   void fetch_step(const T* x, const Images& images, unsigned around, int step, unsigned to) const {
     const int row = threadIdx.x / 8, piece = threadIdx.x % 8, k = step * BK + piece * PIECE;
@@ -160,6 +159,7 @@ struct Rows {
     }
   }
 };
+#endif
 
 static inline void fetch_added(const Added* residual, const Tiles& tile, int pixels, unsigned to) {
   for (int i = threadIdx.x; i < BM * ADDED_PIECES; i += FETCHERS) {

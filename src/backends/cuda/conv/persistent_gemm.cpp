@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <optional>
 
 #include "backends/cuda/conv/gemm_region.h"
 #include "backends/cuda/conv/tiled_weights.h"
@@ -35,8 +36,10 @@ struct PersistentParameters {
   Reads x, weights;
   FinishParameters finish;
   Images images;
+  std::optional<MappedRows> rows;  // instead of x
   static void fields(auto& self, auto& visit) {
-    visit("x", self.x, "T");
+    if (self.rows) visit("rows", *self.rows);
+    else visit("x", self.x, "T");
     visit("weights", self.weights, "T");
     FinishParameters::fields(self.finish, visit);
     visit("images", self.images);
@@ -71,10 +74,12 @@ struct PersistentCode {
   GemmCode gemm;
   PersistentTactic choice;
   int64_t shared = 0;  // bytes
+  bool plain = false;  // operands are rows of a matrix
   static void fields(auto& self, auto& visit) {
     GemmCode::fields(self.gemm, visit);
     PersistentTactic::fields(self.choice, visit);
     visit("shared", self.shared, 0, kSharedBytes);
+    visit("plain", self.plain);
   }
 };
 
@@ -218,9 +223,20 @@ std::vector<PersistentTactic> choices(const Anchors& anchors, int64_t processors
   return tactics;
 }
 
+/// A pixel's operands behind each other, of a tile's pixels at a time.
+MappedRows rows_of(const PersistentCode& code, const PersistentTile& tile, const Images& images,
+                   const LoadContext& context) {
+  const ConcreteType& x = context.shapes.inputs.at(static_cast<size_t>(code.gemm.x));
+  const int64_t bytes = elements(x.dims) * static_cast<int64_t>(size_of(x.dtype));
+  HONE_CHECK(images.pixels > 0 && bytes % images.pixels == 0 && bytes / images.pixels % 16 == 0,
+             "a matmul in the plan reads {} bytes as {} rows", bytes, images.pixels);
+  return {
+      .from = input(code.gemm.x), .rows = images.pixels, .row_bytes = bytes / images.pixels, .box_rows = tile.pixels};
+}
+
 struct PersistentGemmFamily {
   static constexpr std::string_view kName = "persistent_gemm";
-  static constexpr int kVersion = 4;
+  static constexpr int kVersion = 5;
   using Params = PersistentTactic;
   using Code = PersistentCode;
 
@@ -248,19 +264,24 @@ struct PersistentGemmFamily {
     built.constants = constants_for(anchors);
     built.constants[0] =
         params.sparse ? tiled_sparse(built.constants[0], tile.filters) : tiled(built.constants[0], tile.filters);
-    built.code = {.gemm = gemm_code(problem, anchors), .choice = params, .shared = division.bytes};
+    built.code = {
+        .gemm = gemm_code(problem, anchors), .choice = params, .shared = division.bytes, .plain = is_plain(anchors)};
+    PersistentParameters parameters;
+    if (built.code.plain) parameters.rows.emplace();
+    Declarations declarations;
+    declarations.add_list(parameters);
     built.source =
         types_text(anchors) +
         fmt::format(
             "typedef {} Sum;\n#define GROUPS {}\n#define PARTS {}\n#define BM {}\n#define BN {}\n"
             "#define FILTER_BYTES {}\n#define STAGES {}\n#define KEPT {}\n#define CLUSTER {}\n#define PLAIN {:d}\n",
             anchors.sums_integers() ? "int" : "float", tile.blocking.groups, tile.blocking.parts, tile.pixels,
-            tile.filters, tile.filter_bytes, division.stages, division.kept, params.cluster, is_plain(anchors)) +
+            tile.filters, tile.filter_bytes, division.stages, division.kept, params.cluster, built.code.plain) +
         fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
                     built.code.gemm.filters, filters.count) +
-        window_text(anchors) + declare<PersistentParameters>() +
-        epilogue_text(anchors.match(), built.code.gemm.epilogue) + unrounded_text(anchors.match()) + kernels::ends +
-        kernels::persistent_fetch + tile_text(tile, params.sparse, anchors) + kernels::persistent_gemm;
+        window_text(anchors) + declarations.text() + epilogue_text(anchors.match(), built.code.gemm.epilogue) +
+        unrounded_text(anchors.match()) + kernels::ends + kernels::persistent_fetch +
+        tile_text(tile, params.sparse, anchors) + kernels::persistent_gemm;
     return built;
   }
 
@@ -271,8 +292,9 @@ struct PersistentGemmFamily {
     HONE_CHECK(
         !context.constants.empty() && context.constants[0].dims.front() == blocks_of(code.gemm.filters, tile.filters),
         "a matmul in the plan has no weights of {} filters", code.gemm.filters);
-    const PersistentParameters parameters{
-        .x = input(code.gemm.x), .weights = constant(0), .finish = finish, .images = images};
+    PersistentParameters parameters{
+        .x = input(code.gemm.x), .weights = constant(0), .finish = finish, .images = images, .rows = {}};
+    if (code.plain) parameters.rows = rows_of(code, tile, images, context);
     const int64_t cluster = code.choice.cluster;
     const int64_t tiles =
         blocks_of(blocks_of(images.pixels, tile.pixels), cluster) * blocks_of(code.gemm.filters, tile.filters);

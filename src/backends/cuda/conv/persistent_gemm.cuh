@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The same product as implicit_gemm's, for Hopper: as many blocks as the GPU runs at once, each of which goes from tile to tile of the
-// result. Four of a block's warps fetch operands, as far ahead as there is room; two groups of four multiply (wgmma), both the same tile
+// result. Four of a block's warps (one thread, where all are whole copies) fetch operands, as far ahead as there is room; two groups of four multiply (wgmma), both the same tile
 // (GROUPS 2) or each its own, so that one finishes its sums while the other multiplies. Nobody waits for the whole block.
 //
 // Before this stand persistent_fetch.cuh and what a group does with a tile: dense_tile.cuh, or sparse_tile.cuh.
@@ -12,7 +12,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
   const unsigned at = (unsigned)__cvta_generic_to_shared(bytes);
   if (threadIdx.x == 0) {
     for (int i = 0; i < STAGES; ++i) {
-      init_barrier(at + FULL_AT + i * 8, FETCHERS * (HAS_ZERO ? 2 : 1) + 1);
+      init_barrier(at + FULL_AT + i * 8, PLAIN ? 1 : FETCHERS * (HAS_ZERO ? 2 : 1) + 1);
       init_barrier(at + EMPTY_AT + i * 8, GROUPS * CLUSTER);
     }
     for (int i = 0; i < KEPT; ++i) {
@@ -33,7 +33,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
   const auto fetch_weights = [&](int step, unsigned count) {
     constexpr int kBytes = BN * FILTER_BYTES, kShare = kBytes / CLUSTER;
     const unsigned barrier = at + FULL_AT + count % STAGES * 8, share = blockIdx.x % CLUSTER * kShare;
-    announce(barrier, kBytes);
+    announce(barrier, kBytes + (PLAIN ? BM * ROW_BYTES : 0));
     const i64 from = ((i64)(tile.first_filter / BN) * STEPS + step) * kBytes + share;
     fetch_for_all(at + B_AT + count % STAGES * kBytes + share, reinterpret_cast<const char*>(weights) + from, kShare, barrier);
   };
@@ -45,16 +45,25 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
 
   if (threadIdx.x < FETCHERS) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");
+#if !PLAIN
     const unsigned around = HAS_ZERO ? ((int)numbers.at[0] & 0xff) * 0x01010101u : 0;  // the operand's zero point
+#endif
     for (unsigned turn = 0; tile.any(); tile.next(), ++turn) {
+#if !PLAIN
       const Rows rows(tile.first_pixel, images);
+#endif
       for (int step = 0; step < STEPS; ++step, ++step_of_block) {
-        const unsigned stage = step_of_block % STAGES, barrier = at + FULL_AT + stage * 8;
+        if (PLAIN && threadIdx.x > 0) continue;
+        const unsigned stage = step_of_block % STAGES, barrier = at + FULL_AT + stage * 8, to = at + A_AT + stage * BM * ROW_BYTES;
         await_turn(at + EMPTY_AT + stage * 8, step_of_block / STAGES - 1);
         if (threadIdx.x == 0 && (turn > 0 || step >= kEarly)) fetch_weights(step, step_of_block);
-        rows.fetch_step(x, images, around, step, at + A_AT + stage * BM * ROW_BYTES);
+#if PLAIN
+        fetch_rows(rows, step * ROW_BYTES, tile.first_pixel, to, barrier);
+#else
+        rows.fetch_step(x, images, around, step, to);
         arrive_when_fetched(barrier);
         if (HAS_ZERO) arrive(barrier);  // what was stored is there, too
+#endif
       }
       if (HAS_RESIDUAL) {
         await_turn(at + ADDED_EMPTY_AT + turn % KEPT * 8, turn / KEPT - 1);
@@ -87,7 +96,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
       for (int step = 0; step < STEPS; ++step, ++step_of_block) {
         const unsigned stage = step_of_block % STAGES;
         await_turn(at + FULL_AT + stage * 8, step_of_block / STAGES);
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        if (!PLAIN) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
         multiply_step(sums, first_part, bytes, at, stage);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");

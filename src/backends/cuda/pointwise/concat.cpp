@@ -17,7 +17,7 @@
 namespace hone::cuda {
 namespace {
 
-constexpr int64_t kMostSources = 64, kMostEach = 4;
+constexpr int64_t kMostSources = 64, kMostConstants = 8, kMostEach = 4;
 constexpr unsigned kThreads = 256;
 
 /// Where each source's share of the result lies, in vectors of a row: a run of them from `firsts` on. `inner` elements have one
@@ -91,6 +91,7 @@ std::string reason_against(const Problem& problem, const Node& concat, const Pro
   if (concat.inputs.size() > kMostSources) return fmt::format("{} tensors", concat.inputs.size());
   for (const Value* value : concat.inputs)
     if (input_index(problem.symbolic, value) < 0) return "joins constants";
+  if (made.program.operands.size() > 1 + kMostConstants) return "too many constants";
   const size_t axis = axis_of(concat);
   for (size_t k = 1; k < made.program.operands.size(); ++k) {
     const PointwiseProgram::Operand& operand = made.program.operands[k];

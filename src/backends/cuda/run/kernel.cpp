@@ -2,6 +2,8 @@
 
 #include "backends/cuda/run/kernel.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace hone::cuda {
@@ -9,6 +11,20 @@ namespace hone::cuda {
 namespace {
 void* moved(const void* pointer, int64_t bytes) {
   return const_cast<std::byte*>(static_cast<const std::byte*>(pointer)) + bytes;
+}
+
+CUtensorMap map_of(const MappedRows& rows, void* from) {
+  constexpr cuuint32_t kBoxBytes = 128;
+  HONE_CHECK(driver().cuTensorMapEncodeTiled != nullptr, "a kernel needs a driver of CUDA 12.0 or newer");
+  CUtensorMap map;
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(rows.row_bytes), static_cast<cuuint64_t>(rows.rows)},
+                   steps[] = {static_cast<cuuint64_t>(rows.row_bytes)};
+  const cuuint32_t box[] = {kBoxBytes, static_cast<cuuint32_t>(rows.box_rows)}, each[] = {1, 1};
+  check(driver().cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, from, sizes, steps, box, each,
+                                        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+        "describing a kernel's operand");
+  return map;
 }
 }  // namespace
 
@@ -18,13 +34,19 @@ Arguments& Arguments::add(const Slot& slot) {
   return *this;
 }
 
-Arguments& Arguments::pointer(const Pointer& pointer) { return add({pointer, std::nullopt}); }
+Arguments& Arguments::pointer(const Pointer& pointer) { return add({.pointer = pointer, .value = {}}); }
+
+Arguments& Arguments::rows(const MappedRows& rows) {
+  HONE_ASSERT(std::ranges::none_of(slots_, &Slot::mapped), "a launch maps two operands");
+  rows_ = rows;
+  return add({.pointer = rows.from, .value = {}, .mapped = true});
+}
 
 Arguments& Arguments::bytes(const void* value, size_t size) {
   const size_t at = bytes_.size();
   bytes_.resize((at + size + 7) / 8 * 8);
   std::memcpy(bytes_.data() + at, value, size);
-  return add({{}, at});
+  return add({.pointer = {}, .value = at});
 }
 
 void Arguments::require_places(const KernelShapes& shapes) const {
@@ -32,7 +54,7 @@ void Arguments::require_places(const KernelShapes& shapes) const {
     HONE_CHECK(at >= 0 && at < static_cast<int64_t>(count), "a kernel in the plan has the {} {} of {}", what, at,
                count);
   };
-  for (const auto& [pointer, value] : slots_) {
+  for (const auto& [pointer, value, mapped] : slots_) {
     if (pointer.from == Pointer::From::input) require("input", pointer.index, shapes.inputs.size());
     if (pointer.from == Pointer::From::output) require("result", pointer.index, shapes.outputs.size());
     if (pointer.from == Pointer::From::constant && shapes.constant_bytes)
@@ -40,10 +62,10 @@ void Arguments::require_places(const KernelShapes& shapes) const {
   }
 }
 
-void Arguments::resolve(const Bindings& bindings, std::array<void*, kMost>& pointers,
-                        std::array<void*, kMost>& list) const {
+void Arguments::resolve(const Bindings& bindings, Resolved& to) const {
+  auto& [pointers, list, map] = to;
   for (size_t i = 0; i < slots_.size(); ++i) {
-    const auto& [pointer, value] = slots_[i];
+    const auto& [pointer, value, mapped] = slots_[i];
     const auto at = static_cast<size_t>(pointer.index);
     list[i] = value ? const_cast<std::byte*>(bytes_.data() + *value) : static_cast<void*>(&pointers[i]);
     switch (pointer.from) {
@@ -53,6 +75,7 @@ void Arguments::resolve(const Bindings& bindings, std::array<void*, kMost>& poin
       case Pointer::From::workspace: pointers[i] = moved(bindings.workspace, pointer.bytes); break;
       case Pointer::From::nowhere: pointers[i] = nullptr; break;
     }
+    if (mapped) map = map_of(rows_, pointers[i]), list[i] = &map;
   }
 }
 
@@ -110,17 +133,17 @@ std::vector<CUfunction> GridKernel::waiting_functions() const {
 }
 
 void GridKernel::enqueue(CUstream stream, const Bindings& bindings, bool early) const {
-  std::array<void*, Arguments::kMost> pointers, list;
+  Arguments::Resolved arguments;
   CUlaunchAttribute overlap{};
   overlap.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
   overlap.value.programmaticStreamSerializationAllowed = 1;
   for (const GridLaunch& launch : launches_) {
-    launch.arguments.resolve(bindings, pointers, list);
+    launch.arguments.resolve(bindings, arguments);
     CUlaunchConfig config = config_of(launch);
     config.hStream = stream;
     config.attrs = &overlap;
     config.numAttrs = early ? 1 : 0;
-    check(driver().cuLaunchKernelEx(&config, launch.function, list.data(), nullptr), "launching a kernel");
+    check(driver().cuLaunchKernelEx(&config, launch.function, arguments.list.data(), nullptr), "launching a kernel");
   }
 }
 

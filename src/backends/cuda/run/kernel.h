@@ -52,10 +52,19 @@ inline Reads from_workspace() { return {{Pointer::From::workspace}}; }
 inline Writes output(int64_t index, int64_t bytes = 0) { return {{Pointer::From::output, index, bytes}}; }
 inline Writes to_workspace() { return {{Pointer::From::workspace}}; }
 
+/// Rows of bytes, a multiple of 16 of them in each, of which a kernel asks for boxes, 128 bytes of so many rows: as the engine that copies
+/// tensors on Hopper is told of them, which puts zeros where there are none.
+struct MappedRows {
+  Reads from;
+  int64_t rows = 1, row_bytes = 16, box_rows = 1;
+};
+
 /// The arguments of one launch: pointers by name, everything else as it is.
 class Arguments {
  public:
   Arguments& pointer(const Pointer& pointer);
+  /// Of one launch no more than once.
+  Arguments& rows(const MappedRows& rows);
   template <typename T>
   Arguments& value(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -64,20 +73,27 @@ class Arguments {
 
   void require_places(const KernelShapes& shapes) const;
 
-  static constexpr size_t kMost = 32;
-  /// Fills `list` as cuLaunchKernel() wants it; `pointers` must outlive the launch call.
-  void resolve(const Bindings& bindings, std::array<void*, kMost>& pointers, std::array<void*, kMost>& list) const;
+  static constexpr size_t kMost = 80;
+  /// What `list` points to must outlive the launch call.
+  struct Resolved {
+    std::array<void*, kMost> pointers, list;  // the latter as cuLaunchKernel() wants it
+    CUtensorMap map;
+  };
+  /// Throws Error where the driver does not know what is asked of it.
+  void resolve(const Bindings& bindings, Resolved& to) const;
 
  private:
   struct Slot {
     Pointer pointer;
     std::optional<size_t> value;  // place in bytes_, of what is no pointer
+    bool mapped = false;          // rows_
   };
   Arguments& bytes(const void* value, size_t size);
   Arguments& add(const Slot& slot);
 
   std::vector<Slot> slots_;
   std::vector<std::byte> bytes_;
+  MappedRows rows_;
 };
 
 struct Grid {

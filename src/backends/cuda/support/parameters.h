@@ -114,6 +114,11 @@ class Declarations::Parameters {
   void operator()(std::string_view name, const Writes&, std::string_view element) {
     add(fmt::format("{}* {}", element, name));
   }
+  void operator()(std::string_view name, const MappedRows&) {
+    if (out_.structs_.insert("TensorMap").second)
+      out_.text_ += "struct alignas(64) TensorMap {\n  char bytes[128];\n};\n";
+    add(fmt::format("const __grid_constant__ TensorMap {}", name));
+  }
   template <typename T>
   void operator()(std::string_view name, const T&) {
     if constexpr (DeviceStruct<T>) out_.add_struct<T>();
@@ -160,6 +165,7 @@ class ArgumentFiller {
  public:
   explicit ArgumentFiller(Arguments& arguments) : arguments_(arguments) {}
   void operator()(std::string_view, const Pointer& pointer, std::string_view) { arguments_.pointer(pointer); }
+  void operator()(std::string_view, const MappedRows& rows) { arguments_.rows(rows); }
   template <typename T>
   void operator()(std::string_view, const T& value) {
     arguments_.value(value);
