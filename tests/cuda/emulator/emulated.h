@@ -26,6 +26,9 @@
 struct uint3 {
   unsigned x, y, z;
 };
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
 struct alignas(8) float2 {
   float x, y;
 };

@@ -14,7 +14,8 @@
 namespace hone::cuda {
 namespace {
 
-constexpr int64_t kMostChannels = 7, kMostDepth = 512;
+constexpr int64_t kMostChannels = 7, kMostDepth = 1024;
+constexpr int64_t kQuad = 4;  // channels of a pixel that are read at once, and quads that an instruction multiplies
 constexpr int64_t kMostSharedBytes = 96 << 10;
 
 /// Results that a block makes, for so many filters at most; a warp makes 16 of them so many times.
@@ -75,7 +76,11 @@ struct FewChannelsCode {
 };
 
 int64_t channels_of(const ConvRegion& region) { return region.node().input(1)->constant->dims()[1]; }
-int64_t depth_of(const ConvRegion& region) { return channels_of(region) * elements(region.window.kernel); }
+int64_t quads_of_pixel(const ConvRegion& region) { return blocks_of(channels_of(region), kQuad); }
+/// Of a window, in elements: with those that are zeros.
+int64_t depth_of(const ConvRegion& region) {
+  return round_up(quads_of_pixel(region) * elements(region.window.kernel), kQuad) * kQuad;
+}
 
 std::string reason_against(const Problem& problem, const ConvRegion& region) {
   const Node& node = region.node();
@@ -105,25 +110,31 @@ int64_t shared_bytes(const BlockTile& tile, const ConvRegion& region) {
   const auto span = [&](size_t axis, int64_t results) {
     return (results - 1) * window.strides[axis] + (window.kernel[axis] - 1) * window.dilations[axis] + 1;
   };
-  const int64_t patch = channels_of(region) * span(0, tile.h) * span(1, tile.w);
+  const int64_t patch = quads_of_pixel(region) * kQuad * span(0, tile.h) * span(1, tile.w);
   const int64_t columns = columns_of(tile, region), sums = tile.h * tile.w * (columns + 8) * 4;
-  return std::max(2 * (columns * (round_up(depth_of(region), 16) + 8) + patch), sums);
+  return std::max(2 * (columns * (depth_of(region) + 8) + patch), sums);
 }
 
-/// [filter][channel][tap], with zeros up to a multiple of 16.
-Tensor padded_rows(const ConvRegion& region) {
+/// [filter][part of four quads][half of a quad][quad][two channels].
+Tensor rows_of_quads(const ConvRegion& region) {
   const Tensor& weights = *region.node().input(1)->constant;
   const Floats source = region.weights();
-  const int64_t filters = region.code.channels, depth = depth_of(region), row = round_up(depth, 16);
+  const int64_t filters = region.code.channels, channels = channels_of(region), row = depth_of(region),
+                taps = elements(region.window.kernel);
   std::vector<float> rows(static_cast<size_t>(filters * row), 0.0F);
   for (int64_t f = 0; f < filters; ++f)
-    for (int64_t k = 0; k < depth; ++k) rows[static_cast<size_t>(f * row + k)] = source[f * depth + k];
+    for (int64_t channel = 0; channel < channels; ++channel)
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t quad = channel / kQuad * taps + tap;
+        const int64_t place = ((quad / kQuad * 2 + channel % kQuad / 2) * kQuad + quad % kQuad) * 2 + channel % 2;
+        rows[static_cast<size_t>(f * row + place)] = source[(f * channels + channel) * taps + tap];
+      }
   return write_floats(weights.dtype(), {filters, row}, rows);
 }
 
 struct FewChannelsFamily {
   static constexpr std::string_view kName = "few_channels";
-  static constexpr int kVersion = 2;
+  static constexpr int kVersion = 3;
   using Params = FewChannelsTactic;
   using Code = FewChannelsCode;
 
@@ -150,7 +161,7 @@ struct FewChannelsFamily {
     const BlockTile& tile = kTiles[static_cast<size_t>(params.tile)];
     const std::string_view type = type_name(region.node().output()->type.dtype);
     Built<Code> built;
-    built.constants.push_back(padded_rows(region));
+    built.constants.push_back(rows_of_quads(region));
     append_bias(region.bias(), built.constants);
     built.code = {.x = region.code.input,
                   .filters = region.code.channels,

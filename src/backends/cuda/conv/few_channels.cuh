@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Convolution of images whose channels are too few for a matmul of pixels, as a network's first: planes in, channels last out. A block
-// makes TILE_H x TILE_W results for BN filters. The part of the image under them lies in shared memory; every thread picks from it what
-// the tensor cores want of its windows, element k of a window being the same distance from its first for all.
+// makes TILE_H x TILE_W results for BN filters. The part of the image under them lies in shared memory, four channels of a pixel together;
+// a thread of the tensor cores takes a pixel's four at once. In which order a window's elements are added does not matter as long as weights
+// have the same; a pixel of a window is the same distance from its first for all.
 //
 // Before this stand T and MMA_TYPE ("f16" or "bf16"), TILE_H, TILE_W, WARP_TILES (of 16 results that a warp makes), BN (a power of two, 16 or more), CHANNELS, KERNEL_H, KERNEL_W and, per spatial
 // axis, STRIDE, DILATION and PAD; the parameters, the epilogue's switches and finish(), and ends.cuh. Weights lie as
-// [filter][channel][tap], with zeros up to a multiple of 16.
+// [filter][part of four quads][half of a quad][quad][two channels], quads being numbered [four channels][tap], with zeros.
 
-#define DEPTH (CHANNELS * KERNEL_H * KERNEL_W)
-#define PARTS ((DEPTH + 15) / 16)
+#define TAPS (KERNEL_H * KERNEL_W)
+#define QUADS ((CHANNELS + 3) / 4 * TAPS)
+#define PARTS ((QUADS + 3) / 4)
 #define PITCH (PARTS * 16 + 8)  // elements per row in shared memory: neighbouring rows in other banks
 #define PATCH_H ((TILE_H - 1) * STRIDE_H + (KERNEL_H - 1) * DILATION_H + 1)
 #define PATCH_W ((TILE_W - 1) * STRIDE_W + (KERNEL_W - 1) * DILATION_W + 1)
-#define PATCH (CHANNELS * PATCH_H * PATCH_W)
+#define PATCH (PATCH_H * PATCH_W)  // pixels
 #define THREADS (TILE_H * TILE_W / WARP_TILES * 2)
 
 static inline void multiply(float* c, const unsigned* a, unsigned b0, unsigned b1) {
@@ -25,18 +27,13 @@ static inline void load_matrices(unsigned* to, const T* row) {
   const unsigned at = (unsigned)__cvta_generic_to_shared(row);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at));
 }
-// Elements k and k + 1 of a window; beyond its end there are none.
-static inline unsigned pair_of(const T* window, unsigned places) {
-  const int low = (short)places, high = (short)(places >> 16);
-  return (low < 0 ? 0u : (unsigned)window[low].bits) | (high < 0 ? 0u : (unsigned)window[high].bits << 16);
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS) few_channels(FEW_CHANNELS_PARAMETERS) {
   const Ends ends = {bias, nullptr, residual, numbers, {y, nullptr, nullptr, nullptr}};
   extern __shared__ uint4 memory[];
   T* const filters = reinterpret_cast<T*>(memory);
-  T* const patch = filters + BN * PITCH;
-  __shared__ alignas(4) short places[PARTS * 16];
+  uint2* const patch = reinterpret_cast<uint2*>(filters + BN * PITCH);
+  __shared__ short places[PARTS * 4];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first_filter = blockIdx.y * BN;
   const int tile = blockIdx.x % images.tiles, image = blockIdx.x / images.tiles;
   const int first_h = tile / images.tiles_w * TILE_H, first_w = tile % images.tiles_w * TILE_W;
@@ -47,25 +44,31 @@ extern "C" __global__ void __launch_bounds__(THREADS) few_channels(FEW_CHANNELS_
     const unsigned at = (unsigned)__cvta_generic_to_shared(filters + row * PITCH + piece);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(at), "l"(there ? weights + (i64)(first_filter + row) * PARTS * 16 + piece : weights), "r"(there ? 16 : 0));
   }
-  for (int k = threadIdx.x; k < PARTS * 16; k += THREADS) {
-    const int channel = k / (KERNEL_H * KERNEL_W), tap = k % (KERNEL_H * KERNEL_W);
-    places[k] = k < DEPTH ? (channel * PATCH_H + tap / KERNEL_W * DILATION_H) * PATCH_W + tap % KERNEL_W * DILATION_W : -1;
+  for (int quad = threadIdx.x; quad < PARTS * 4; quad += THREADS) {
+    const int tap = quad % TAPS;
+    places[quad] = quad < QUADS ? quad / TAPS * PATCH + tap / KERNEL_W * DILATION_H * PATCH_W + tap % KERNEL_W * DILATION_W : -1;
   }
   await_operands();
   const T* from = x + (i64)image * CHANNELS * images.in_h * images.in_w;
   const int top = first_h * STRIDE_H - PAD_H, left = first_w * STRIDE_W - PAD_W;
   // A warp takes a row of the patch at a time; all are asked for before any is put down.
-  constexpr int kTurns = (CHANNELS * PATCH_H + THREADS / 32 - 1) / (THREADS / 32), kPasses = (PATCH_W + 31) / 32;
-  T elements[kTurns][kPasses];
+  constexpr int kRows = QUADS / TAPS * PATCH_H, kTurns = (kRows + THREADS / 32 - 1) / (THREADS / 32), kPasses = (PATCH_W + 31) / 32;
+  struct alignas(8) Quad { T at[4]; };
+  Quad quads[kTurns][kPasses];
 #pragma unroll
   for (int turn = 0; turn < kTurns; ++turn) {
-    const int row = warp + turn * (THREADS / 32), channel = row / PATCH_H, h = top + row % PATCH_H;
-    const T* const line = from + ((i64)channel * images.in_h + h) * images.in_w;
+    const int row = warp + turn * (THREADS / 32), channel = row / PATCH_H * 4, h = top + row % PATCH_H;
+    const i64 plane = (i64)images.in_h * images.in_w;
+    const T* const line = from + channel * plane + (i64)h * images.in_w;
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int w = left + pass * 32 + lane;
-      elements[turn][pass] = T{};
-      if (row < CHANNELS * PATCH_H && h >= 0 && h < images.in_h && w >= 0 && w < images.in_w && pass * 32 + lane < PATCH_W) elements[turn][pass] = line[w];
+      const bool there = row < kRows && h >= 0 && h < images.in_h && w >= 0 && w < images.in_w && pass * 32 + lane < PATCH_W;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        quads[turn][pass].at[i] = T{};
+        if (there && channel + i < CHANNELS) quads[turn][pass].at[i] = line[i * plane + w];
+      }
     }
   }
 #pragma unroll
@@ -73,12 +76,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) few_channels(FEW_CHANNELS_
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int row = warp + turn * (THREADS / 32), column = pass * 32 + lane;
-      if (row < CHANNELS * PATCH_H && column < PATCH_W) patch[row * PATCH_W + column] = elements[turn][pass];
+      if (row < kRows && column < PATCH_W) reinterpret_cast<Quad*>(patch)[row * PATCH_W + column] = quads[turn][pass];
     }
   asm volatile("cp.async.wait_all;");
   __syncthreads();
 
-  const T* windows[WARP_TILES][2];
+  const uint2* windows[WARP_TILES][2];
 #pragma unroll
   for (int m = 0; m < WARP_TILES; ++m)
 #pragma unroll
@@ -87,16 +90,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) few_channels(FEW_CHANNELS_
       windows[m][half] = patch + result / TILE_W * STRIDE_H * PATCH_W + result % TILE_W * STRIDE_W;
     }
   float sums[WARP_TILES][BN / 8][4] = {};
-#pragma unroll
+#pragma unroll 8
   for (int part = 0; part < PARTS; ++part) {
     unsigned columns[BN / 16][4];
 #pragma unroll
     for (int n = 0; n < BN / 16; ++n) load_matrices(columns[n], filters + (n * 16 + lane / 16 * 8 + lane % 8) * PITCH + part * 16 + lane / 8 % 2 * 8);
-    const unsigned* const pairs = reinterpret_cast<const unsigned*>(places) + part * 8 + lane % 4;
-    const unsigned near = pairs[0], far = pairs[4];
+    const int place = places[part * 4 + lane % 4];
 #pragma unroll
     for (int m = 0; m < WARP_TILES; ++m) {
-      const unsigned rows[4] = {pair_of(windows[m][0], near), pair_of(windows[m][1], near), pair_of(windows[m][0], far), pair_of(windows[m][1], far)};
+      uint2 quad[2] = {};
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        if (QUADS % 4 == 0 || place >= 0) quad[half] = windows[m][half][place];
+      const unsigned rows[4] = {quad[0].x, quad[1].x, quad[0].y, quad[1].y};
 #pragma unroll
       for (int n = 0; n < BN / 8; ++n) multiply(sums[m][n], rows, columns[n / 2][n % 2 * 2], columns[n / 2][n % 2 * 2 + 1]);
     }
