@@ -279,12 +279,18 @@ TEST(Builder, RefusesShapesThatDoNotFit) {
   EXPECT_THROW(build_with(batch_profile(4, 2, 8)), Error);
 }
 
+using Names = std::vector<std::string>;
+
+Names names(const std::vector<Region>& regions) {
+  Names list;
+  for (const Region& region : regions) list.push_back(region.name());
+  return list;
+}
+
 TEST(Regions, ConvolutionsTakeTheirEpilogue) {
   const Graph graph = parse_graph(kNet, find_op);
   const std::vector<Region> regions = form_regions(graph);
-  std::vector<std::string> names;
-  for (const Region& region : regions) names.push_back(region.name());
-  EXPECT_EQ(names, (std::vector<std::string>{"conv1 + relu1", "conv2 + add + relu2", "pool", "flatten", "fc"}));
+  EXPECT_EQ(names(regions), (Names{"conv1 + relu1", "conv2 + add + relu2", "pool", "flatten", "fc"}));
 }
 
 TEST(Regions, WhatAPassMadeOfOneNodeIsNamedOnce) {
@@ -317,9 +323,7 @@ TEST(Regions, MatmulsOfOneInputJoinWhereTheirWeightsAreAlike) {
   })",
                                   find_op);
   const std::vector<Region> regions = form_regions(graph);
-  std::vector<std::string> names;
-  for (const Region& region : regions) names.push_back(region.name());
-  EXPECT_EQ(names, (std::vector<std::string>{"q + k", "s", "v", "m"}));  // "s" behind what it reads
+  EXPECT_EQ(names(regions), (Names{"q + k", "s", "v", "m"}));  // "s" behind what it reads
   EXPECT_EQ(regions[0].outputs.size(), 2u);
   const std::vector<Region> pieces = split(regions[0], graph);
   ASSERT_EQ(pieces.size(), 2u);
@@ -342,12 +346,6 @@ TEST(Regions, MatmulsOfTheSameCodesJoinWithTheirDecodes) {
                                    scale, behind),
                        find_op);
   };
-  const auto names = [](const std::vector<Region>& regions) {
-    std::vector<std::string> list;
-    for (const Region& region : regions) list.push_back(region.name());
-    return list;
-  };
-  using Names = std::vector<std::string>;
   const Graph graph = graph_of("0.5", "Softmax");
   const std::vector<Region> regions = form_regions(graph);
   EXPECT_EQ(names(regions), (Names{"dq + q + dk + k", "y"}));
@@ -355,6 +353,20 @@ TEST(Regions, MatmulsOfTheSameCodesJoinWithTheirDecodes) {
   EXPECT_EQ(names(split(regions[0], graph)), (Names{"dq + q", "dk + k"}));
   EXPECT_EQ(names(form_regions(graph_of("0.25", "Softmax"))), (Names{"dq + q", "dk + k", "y"}));
   EXPECT_EQ(names(form_regions(graph_of("0.5", "Relu"))), (Names{"dq + q", "dk + k + y"})) << "an epilogue";
+}
+
+TEST(Regions, AConcatJoinsThePointwiseNodesThatAloneReadIt) {
+  const Graph graph = parse_graph(R"((%x: f32[N,2,3], %y: f32[N,4,3]) {
+    %c = Concat(%x, %y) {axis=1} "c"
+    %s = Sigmoid(%c) "s"
+    %m = Mul(%c, %s) "m"
+    %d = Concat(%m, %y) {axis=1} "d"
+    %r = Relu(%d) "r"
+    return %r, %d
+  })",
+                                  find_op);
+  EXPECT_EQ(names(form_regions(graph)), (Names{"c + s + m", "d", "r"}));
+  EXPECT_EQ(names(split(form_regions(graph)[0], graph)), (Names{"c", "s + m"}));
 }
 
 TEST(Regions, ASumJoinsTheNormalisationOfItsRowsUnlessOthersReadItBefore) {
@@ -474,9 +486,7 @@ TEST(Regions, SlicesJoinTheConcatThatAloneReadsThem) {
   })",
                                   find_op);
   const std::vector<Region> regions = form_regions(graph);
-  std::vector<std::string> names;
-  for (const Region& region : regions) names.push_back(region.name());
-  EXPECT_EQ(names, (std::vector<std::string>{"e", "r", "a + b + c + d + y"}));
+  EXPECT_EQ(names(regions), (Names{"e", "r", "a + b + c + d + y"}));
   EXPECT_EQ(regions[2].inputs.size(), 3u);
 }
 
