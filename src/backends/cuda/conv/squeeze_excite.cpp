@@ -71,8 +71,9 @@ std::string steps_as(std::string_view name, const std::vector<EpilogueStep>& ste
     text += fmt::format("  sum = {};\n", step_text(steps[i], i, real_text));
   }
   return fmt::format(
-             "#define activate activate_{0}\n#define logistic logistic_{0}\n{1}{2}static inline float {0}(float sum) {{\n{3}  return sum;\n}}\n", name,
-             activation_text(activation, Digits::of_floats), kernels::activation, text) +
+             "#define activate activate_{0}\n#define logistic logistic_{0}\n{1}{2}static inline float {0}(float sum) "
+             "{{\n{3}  return sum;\n}}\n",
+             name, activation_text(activation, Digits::of_floats), kernels::activation, text) +
          "#undef activate\n#undef logistic\n#undef ACTIVATION\n#undef ALPHA\n#undef BETA\n#undef DIGITS\n";
 }
 
