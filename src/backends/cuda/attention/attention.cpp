@@ -15,8 +15,8 @@
 namespace hone::cuda {
 namespace {
 
-constexpr int64_t kKeys = 64, kFewKeys = 32;         // of a tile on tensor cores
-constexpr int64_t kSharedBytes = (48 << 10) - 1024;  // a warp's tile; what all tiles may take on every GPU
+constexpr int64_t kSplitKeys = 32,
+                  kSharedBytes = (48 << 10) - 1024;  // a warp's tile; what all tiles may take on every GPU
 constexpr int64_t kMaxMmaDepth = 128;                // what a warp's registers hold
 
 struct Depths {
@@ -55,11 +55,9 @@ struct AttentionParameters {
 struct AttentionTactic {
   int64_t warps = 0;   // of a block on tensor cores; 0: the plain kernel
   bool split = false;  // they share the keys, not the queries
-  bool small = false;  // half as many keys at a time, which leaves room for more blocks
   static void fields(auto& self, auto& visit) {
     visit("warps", self.warps, 0, 8);
     visit("split", self.split);
-    visit("small", self.small);
   }
 };
 
@@ -95,9 +93,8 @@ bool on_tensor_cores(const AttentionRegion& region) {
 }
 
 /// Enough of them to hide what each waits for; long rows of results need the registers more.
-int64_t blocks_of_an_sm(const Depths& depths, const AttentionTactic& choice) {
-  const int64_t warps = depths.keys + depths.values > 128 ? 8 : choice.small ? 24 : 16;
-  return std::max<int64_t>(warps / choice.warps, 1);
+int64_t blocks_of_an_sm(const Depths& depths, int64_t warps) {
+  return std::max<int64_t>((depths.keys + depths.values <= 128 ? 16 : 8) / warps, 1);
 }
 
 /// Beyond what AttentionSizes says: what grids and 32-bit numbers hold.
@@ -122,20 +119,18 @@ struct AttentionFamily {
     if (!region || problem.only() == nullptr) return;
     if (std::string reason = reason_against(problem, *region); !reason.empty())
       return out.refuse(kName, std::move(reason));
-    const auto offer = [&](int64_t warps, bool split = false, bool small = false) {
+    const auto offer = [&](int64_t warps, bool split = false) {
       out.offer({"cuda",
                  std::string(kName),
-                 write_fields(Params{.warps = warps, .split = split, .small = small}),
+                 write_fields(Params{.warps = warps, .split = split}),
                  std::vector<Layout>(problem.region.inputs().size(), Layout::linear),
                  {Layout::linear}});
     };
     if (!on_tensor_cores(*region)) return offer(0);
     for (const int64_t warps : {2, 4, 8, 1}) offer(warps);
     const Depths depths(*region);
-    if (depths.keys + depths.values <= 128)
-      for (const int64_t warps : {4, 8}) offer(warps, false, true);
     for (const int64_t warps : {4, 2})
-      if (warps * kFewKeys * (depths.keys + depths.values + 16) * 2 <= kSharedBytes) offer(warps, true);
+      if (warps * kSplitKeys * (depths.keys + depths.values + 16) * 2 <= kSharedBytes) offer(warps, true);
   }
 
   static Built<Code> generate(const Problem& problem, const std::string&, const Params& params, const Tactic&) {
@@ -162,10 +157,9 @@ struct AttentionFamily {
     if (params.warps == 0)
       built.source += fmt::format("#define QUERIES {}\n#define KEYS {}\n", tile.queries, tile.keys);
     else
-      built.source += fmt::format(
-          "#define WARPS {}\n#define BLOCKS {}\n#define SPLIT_KEYS {:d}\n#define KEYS {}\n#define MMA_TYPE \"{}\"\n",
-          params.warps, blocks_of_an_sm(depths, params), params.split, params.split || params.small ? kFewKeys : kKeys,
-          type_name(dtype));
+      built.source +=
+          fmt::format("#define WARPS {}\n#define BLOCKS {}\n#define SPLIT_KEYS {:d}\n#define MMA_TYPE \"{}\"\n",
+                      params.warps, blocks_of_an_sm(depths, params.warps), params.split, type_name(dtype));
     built.source += declare<AttentionParameters>() + (params.warps > 0 ? kernels::attention_mma : kernels::attention);
     return built;
   }

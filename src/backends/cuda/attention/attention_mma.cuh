@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention in one pass over the keys on tensor cores: a warp holds 16 queries in registers. Either a block of WARPS warps shares
-// tiles of 64 or 32 keys and values in shared memory, and where two fit, the next is on its way while one is worked on; or (SPLIT_KEYS,
+// tiles of 64 keys and values in shared memory, and where two fit, the next is on its way while one is worked on; or (SPLIT_KEYS,
 // for few queries) its warps hold the same queries, share the keys in tiles of 32, and add up at the end. Scores, their maximum and their sum are f32; weights are rounded to T for the second
 // matmul, as the matmuls' operands are. Before this stand T and MMA_TYPE ("f16" or "bf16"), DEPTH and VALUE_DEPTH (multiples of
-// 16), WARPS, BLOCKS of them that an SM has to hold, SPLIT_KEYS, KEYS of a tile, the parameters and HAS_MASK with the mask's type M.
+// 16), WARPS, BLOCKS of them that an SM has to hold, SPLIT_KEYS, the parameters and HAS_MASK with the mask's type M.
 //
 // Fragments of mma.m16n8k16: thread (g, t) = (lane / 4, lane % 4) holds rows g and g + 8, columns 2t, 2t + 1 and, of the first
 // operand, those 8 further. A result's fragment pair of neighbouring column tiles is a first operand's fragment as it stands.
 
+#define KEYS (SPLIT_KEYS ? 32 : 64)
 #define PITCH(depth) ((depth) + 8)   // elements per row in shared memory: neighbouring rows in other banks
 #define STAGES (SPLIT_KEYS || DEPTH + VALUE_DEPTH > 176 ? 1 : 2)   // what every GPU's 48 KB hold
 #define TILES (SPLIT_KEYS ? WARPS : STAGES)
@@ -100,8 +101,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
 #pragma unroll
       for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          added[n][half] = half == 1 && m_row == 0 ? added[n][0] : *reinterpret_cast<const Vector<M, 2>*>(mask + (mask_rows[half] + start + n * 8 + 2 * t));
+        for (int half = 0; half < 2; ++half) added[n][half] = *reinterpret_cast<const Vector<M, 2>*>(mask + (mask_rows[half] + start + n * 8 + 2 * t));
     } else if (HAS_MASK) {
 #pragma unroll
       for (int n = 0; n < KEYS / 8; ++n)

@@ -60,7 +60,7 @@ struct ConcatCode {
   bool stream = false;
   static void fields(auto& self, auto& visit) {
     PointwiseProgram::fields(self.program, visit);
-    visit("sources", self.sources, 0, kMostSources - 1);
+    visit("sources", self.sources, 0, kMostSources - 1, kMostSources);
     visit("axis", self.axis, 0, kMostAxes - 1);
     visit("width", self.width, 1, 16);
     visit("stream", self.stream);
