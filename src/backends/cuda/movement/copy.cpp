@@ -211,6 +211,16 @@ struct Part {
     const size_t last = copy.sizes.size() - 1;
     if (tiles) tiles = blocks_of(copy.sizes[last - 1], 32) < 65536 && planes() < 65536;
   }
+  /// Whether neighbours on either side of tiles can go in twos.
+  bool in_pairs() const {
+    bool even = bytes == 2 && copy.from_offset % 2 == 0 && copy.to_offset % 2 == 0;
+    for (size_t axis = 0; axis < copy.sizes.size(); ++axis) {
+      const size_t behind = copy.sizes.size() - axis;  // 1: innermost in the destination, 2: in the source
+      if (behind <= 2) even &= copy.sizes[axis] % 2 == 0;
+      even &= (behind == 2 || copy.from[axis] % 2 == 0) && (behind == 1 || copy.to[axis] % 2 == 0);
+    }
+    return even;
+  }
   int64_t planes() const { return count / copy.sizes.back() / copy.sizes[copy.sizes.size() - 2]; }
   Reads from() const {
     const int64_t offset = copy.from_offset * static_cast<int64_t>(bytes);
@@ -234,9 +244,11 @@ GridLaunch launch_one(const LoadContext& context, const Part& part) {
   const TilesParameters ends{.from = part.from(), .to = part.to(), .walk = walk_of(copy)};
   if (part.tiles) {
     const Dims& sizes = copy.sizes;
-    return launch_of(module, ends,
-                     {{blocks_of(sizes.back(), 32), blocks_of(sizes[sizes.size() - 2], 32), part.planes()}, kThreads},
-                     variant);
+    const bool pairs = part.in_pairs() && context.fills(part.count / 8);
+    const int64_t tile = pairs ? 64 : 32;
+    const Blocks blocks{{blocks_of(sizes.back(), tile), blocks_of(sizes[sizes.size() - 2], tile), part.planes()},
+                        kThreads};
+    return launch_of(module, ends, blocks, pairs ? variant + "_pairs" : variant);
   }
   const int64_t count = part.count / piece.elements, each = each_of(context, count);
   const ElementsParameters common{ends, static_cast<int32_t>(count), static_cast<int32_t>(each)};
@@ -283,7 +295,7 @@ std::vector<GridLaunch> launches_of(const LoadContext& context, const std::vecto
 
 struct CopyFamily {
   static constexpr std::string_view kName = "copy";
-  static constexpr int kVersion = 4;
+  static constexpr int kVersion = 5;
   using Params = NoParams;
   using Code = CopyCode;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Strided copies: element by element in the order of the destination, several at once, a few that lie side by side on one side alone, or
-// in tiles of 32 x 32 through shared memory where source and destination disagree about which axis is innermost. E is an unsigned
+// in tiles of 32 x 32 (of pairs: 64 x 64) through shared memory where source and destination disagree about which axis is innermost. E is an unsigned
 // integer or vector of the elements' size. Before this stand AXES and PARTS (at most, of a walk and of a launch), MOST_EACH (elements of a thread, or one), the parameters and
 // support/division.cuh.
 
@@ -54,25 +54,46 @@ static inline void copy_element(const E* from, E* to, const Walk& walk, int coun
 }
 
 // The last axis is innermost in the destination, the one before in the source; the others are walked by blockIdx.z.
-template <typename E> static inline void copy_tiles(const E* from, E* to, const Walk& walk) {
-  __shared__ E tile[32][33];
-  const int n = walk.sizes[AXES - 1].size, m = walk.sizes[AXES - 2].size;
-  i64 source = 0, target = 0;
+template <typename E> static inline void find_plane(const E*& from, E*& to, const Walk& walk) {
   unsigned rest = blockIdx.z;
 #pragma unroll
   for (int axis = AXES - 3; axis >= 0; --axis) {
     if (walk.sizes[axis].size == 1) continue;
     const int at = split_off(rest, walk.sizes[axis]);
-    source += (i64)at * walk.from[axis];
-    target += (i64)at * walk.to[axis];
+    from += (i64)at * walk.from[axis];
+    to += (i64)at * walk.to[axis];
   }
+}
+template <typename E> static inline void copy_tiles(const E* from, E* to, const Walk& walk) {
+  __shared__ E tile[32][33];
+  const int n = walk.sizes[AXES - 1].size, m = walk.sizes[AXES - 2].size;
+  find_plane(from, to, walk);
   const int x = threadIdx.x % 32, y = threadIdx.x / 32;
   const int first_n = blockIdx.x * 32, first_m = blockIdx.y * 32;
   for (int i = y; i < 32; i += 8)
-    if (first_m + x < m && first_n + i < n) tile[i][x] = from[source + (i64)(first_n + i) * walk.from[AXES - 1] + (i64)(first_m + x) * walk.from[AXES - 2]];
+    if (first_m + x < m && first_n + i < n) tile[i][x] = from[(i64)(first_n + i) * walk.from[AXES - 1] + (i64)(first_m + x) * walk.from[AXES - 2]];
   __syncthreads();
   for (int i = y; i < 32; i += 8)
-    if (first_m + i < m && first_n + x < n) to[target + (i64)(first_m + i) * walk.to[AXES - 2] + (first_n + x)] = tile[x][i];
+    if (first_m + i < m && first_n + x < n) to[(i64)(first_m + i) * walk.to[AXES - 2] + (first_n + x)] = tile[x][i];
+}
+
+// The same of two bytes each, of which a thread reads two and writes two: all that is not innermost is even.
+static inline void copy_tiles_of_pairs(const unsigned short* from, unsigned short* to, const Walk& walk) {
+  __shared__ unsigned tile[64][33];
+  const int n = walk.sizes[AXES - 1].size, m = walk.sizes[AXES - 2].size;
+  find_plane(from, to, walk);
+  const int x = threadIdx.x % 32, y = threadIdx.x / 32;
+  const int first_n = blockIdx.x * 64, first_m = blockIdx.y * 64;
+  for (int i = y; i < 64; i += 8)
+    if (first_m + 2 * x < m && first_n + i < n) tile[i][x] = *reinterpret_cast<const unsigned*>(from + (i64)(first_n + i) * walk.from[AXES - 1] + (first_m + 2 * x));
+  __syncthreads();
+  for (int i = y; i < 32; i += 8) {
+    if (first_m + 2 * i >= m || first_n + 2 * x >= n) continue;
+    const unsigned low = tile[2 * x][i], high = tile[2 * x + 1][i];
+    unsigned short* const row = to + (i64)(first_m + 2 * i) * walk.to[AXES - 2] + (first_n + 2 * x);
+    *reinterpret_cast<unsigned*>(row) = (low & 0xffff) | high << 16;
+    *reinterpret_cast<unsigned*>(row + walk.to[AXES - 2]) = low >> 16 | (high & 0xffff0000);
+  }
 }
 
 template <typename E> struct Ends {
@@ -104,6 +125,10 @@ COPY(unsigned short, 2)
 COPY(unsigned, 4)
 COPY(unsigned long long, 8)
 COPY(Quad, 16)
+extern "C" __global__ void tiles_2_pairs(TILES_PARAMETERS(unsigned short)) {
+  await_operands();
+  copy_tiles_of_pairs(from, to, walk);
+}
 
 #define PIECES(E, name, PIECE)                                                                          \
   extern "C" __global__ void pieces_##name##_##PIECE##_from(PIECES_PARAMETERS(E)) {                     \
