@@ -53,7 +53,7 @@ checks() {
   CUDA_VISIBLE_DEVICES=0 timeout "$(left)" python3 bench/gpu_trained.py --json "$out/trained.json" >"$logs/trained.log" 2>&1 & trained=$!
   tests kernels "$kernels"
   for which in memcheck synccheck initcheck racecheck; do
-    [ "$(left)" -gt 60 ] && tests $which compute-sanitizer --tool $which "$kernels" --gtest_filter='*/cuda_f16_matmul*:*/cuda_f16_attention*:*/cuda_f16_bytes*:*/cuda_f16_conv*:*/cuda_f16_quantize*:*/cuda_f16_rnn*:*/cuda_f16_pool*:*/cuda_f16_reduce*'
+    [ "$(left)" -gt 60 ] && tests $which compute-sanitizer --tool $which "$kernels" --gtest_filter='*/cuda_f16_matmul*:*/cuda_f16_attention*:*/cuda_f16_bytes*:*/cuda_f16_conv*:*/cuda_f16_quantize*:*/cuda_f16_rnn*:*/cuda_f16_pool*:*/cuda_f16_reduce*:*/cuda_f16_pointwise_3?:*/cuda_f16_pointwise_4?:*/cuda_f16_movement_5?'
   done
   wait $node $trained $prepared $zoo_int8 $zoo_fp8
   say "node cases: $(tail -n 1 "$logs/node.log")"
