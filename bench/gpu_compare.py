@@ -225,7 +225,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=5, help="PyTorch models compiled at a time")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--write-docs", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     rows = [row for row in ROWS + NAMED if f"{row[0]}:{row[2]}" in options.rows] if options.rows else ROWS
     if options.action == "prepare":
         prepare(rows, options.jobs)

@@ -355,20 +355,6 @@ TEST(Regions, MatmulsOfTheSameCodesJoinWithTheirDecodes) {
   EXPECT_EQ(names(form_regions(graph_of("0.5", "Relu"))), (Names{"dq + q", "dk + k + y"})) << "an epilogue";
 }
 
-TEST(Regions, AConcatJoinsThePointwiseNodesThatAloneReadIt) {
-  const Graph graph = parse_graph(R"((%x: f32[N,2,3], %y: f32[N,4,3]) {
-    %c = Concat(%x, %y) {axis=1} "c"
-    %s = Sigmoid(%c) "s"
-    %m = Mul(%c, %s) "m"
-    %d = Concat(%m, %y) {axis=1} "d"
-    %r = Relu(%d) "r"
-    return %r, %d
-  })",
-                                  find_op);
-  EXPECT_EQ(names(form_regions(graph)), (Names{"c + s + m", "d", "r"}));
-  EXPECT_EQ(names(split(form_regions(graph)[0], graph)), (Names{"c", "s + m"}));
-}
-
 TEST(Regions, ASumJoinsTheNormalisationOfItsRowsUnlessOthersReadItBefore) {
   const auto names = [](std::string_view between) {
     const Graph graph = parse_graph(fmt::format(R"((%x: f32[4,8], %y: f32[4,8], %s: f32[8]) {{
@@ -506,11 +492,31 @@ TEST(Regions, PointwiseNeighboursJoin) {
   EXPECT_EQ(regions[0].inputs.size(), 2u);
 }
 
-std::vector<std::string> names_of_regions(std::string_view text, bool bytes) {
+Names names_of_regions(std::string_view text, bool bytes) {
   const Graph graph = parse_graph(text, find_op);
-  std::vector<std::string> names;
-  for (const Region& region : form_regions(graph, bytes)) names.push_back(region.name());
-  return names;
+  return names(form_regions(graph, bytes));
+}
+
+TEST(Regions, AConcatJoinsThePointwiseNodesThatAloneReadIt) {
+  const Graph graph = parse_graph(R"((%x: f32[N,2,3], %y: f32[N,4,3]) {
+    %c = Concat(%x, %y) {axis=1} "c"
+    %s = Sigmoid(%c) "s"
+    %m = Mul(%c, %s) "m"
+    %d = Concat(%m, %y) {axis=1} "d"
+    %r = Relu(%d) "r"
+    return %r, %d
+  })",
+                                  find_op);
+  EXPECT_EQ(names(form_regions(graph)), (Names{"c + s + m", "d", "r"}));
+  EXPECT_EQ(names(split(form_regions(graph)[0], graph)), (Names{"c", "s + m"}));
+  constexpr std::string_view kCodes = R"((%x: f32[N,2,3], %y: f32[N,4,3]) {
+    %s = constant f32[]{0.1}
+    %c = Concat(%x, %y) {axis=1} "c"
+    %r = Relu(%c) "r"
+    %q = QuantizeLinear(%r, %s) "q"
+    return %q
+  })";
+  EXPECT_EQ(names_of_regions(kCodes, true), (Names{"c", "r + q"}));
 }
 
 TEST(Regions, WhatMakesBytesOfBytesIsOneTable) {

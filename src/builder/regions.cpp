@@ -445,6 +445,8 @@ class Former {
 
   /// With the Concat whose result it alone reads, where no Slice or Concat would be copied with that.
   std::vector<Node*> with_concat(std::vector<Node*> chain) const {
+    const auto computes = [](const Node* node) { return node->op->is_pointwise() && !makes_codes(*node); };
+    if (!std::ranges::all_of(chain, computes)) return chain;
     const std::set<const Node*> inside(chain.begin(), chain.end());
     const Value* joined = nullptr;
     for (const Node* node : chain)
