@@ -282,12 +282,15 @@ inline void copy_box(const Operand* operands) {
   char *const to = operands[0].shared(), *const barrier = operands[4].shared();
   const int first_byte = operands[2].as<int>(), first_row = operands[3].as<int>();
   if (static_cast<size_t>(to - own_shared()) % 1024 != 0) fail("a box that does not begin at a multiple of 1024 bytes");
+  if (first_byte % 16 != 0) fail("a box of odd bytes");
   late.push_back([=] {
     for (int row = 0; row < rows.box_rows; ++row)
-      for (int byte = 0; byte < 128; ++byte) {
-        const bool there = first_row + row < rows.rows && first_byte + byte < rows.row_bytes;
-        to[row * 128 + (byte / 16 ^ row % 8) * 16 + byte % 16] =
-            there ? rows.from[(first_row + row) * rows.row_bytes + first_byte + byte] : '\0';
+      for (int piece = 0; piece < 8; ++piece) {
+        char* const place = to + row * 128 + (piece ^ row % 8) * 16;
+        const long long byte = first_byte + piece * 16;  // rows are whole pieces, and so are boxes
+        if (first_row + row < rows.rows && byte < rows.row_bytes)
+          memcpy(place, rows.from + (first_row + row) * rows.row_bytes + byte, 16);
+        else memset(place, 0, 16);
       }
     auto& told = *reinterpret_cast<Barrier*>(barrier);
     told.bytes -= 128 * static_cast<int>(rows.box_rows);
