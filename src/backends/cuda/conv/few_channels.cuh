@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) few_channels(FEW_CHANNELS_
   const int top = first_h * STRIDE_H - PAD_H, left = first_w * STRIDE_W - PAD_W;
   // A warp takes a row of the patch at a time; all are asked for before any is put down.
   constexpr int kRows = QUADS / TAPS * PATCH_H, kTurns = (kRows + THREADS / 32 - 1) / (THREADS / 32), kPasses = (PATCH_W + 31) / 32;
-  struct alignas(8) Quad { T at[4]; };
+  typedef Vector<T, 4> Quad;
   Quad quads[kTurns][kPasses];
 #pragma unroll
   for (int turn = 0; turn < kTurns; ++turn) {

@@ -64,12 +64,15 @@ template <typename E> static inline void find_plane(const E*& from, E*& to, cons
     to += (i64)at * walk.to[axis];
   }
 }
+// A plane's sizes, a thread's place in a tile, and where the block's begins.
+struct TilePlace {
+  int n, m, x, y, first_n, first_m;
+  TilePlace(const Walk& walk, int side) : n(walk.sizes[AXES - 1].size), m(walk.sizes[AXES - 2].size), x(threadIdx.x % 32), y(threadIdx.x / 32), first_n(blockIdx.x * side), first_m(blockIdx.y * side) {}
+};
 template <typename E> static inline void copy_tiles(const E* from, E* to, const Walk& walk) {
   __shared__ E tile[32][33];
-  const int n = walk.sizes[AXES - 1].size, m = walk.sizes[AXES - 2].size;
   find_plane(from, to, walk);
-  const int x = threadIdx.x % 32, y = threadIdx.x / 32;
-  const int first_n = blockIdx.x * 32, first_m = blockIdx.y * 32;
+  const auto [n, m, x, y, first_n, first_m] = TilePlace(walk, 32);
   for (int i = y; i < 32; i += 8)
     if (first_m + x < m && first_n + i < n) tile[i][x] = from[(i64)(first_n + i) * walk.from[AXES - 1] + (i64)(first_m + x) * walk.from[AXES - 2]];
   __syncthreads();
@@ -80,10 +83,8 @@ template <typename E> static inline void copy_tiles(const E* from, E* to, const 
 // The same of two bytes each, of which a thread reads two and writes two: all that is not innermost is even.
 static inline void copy_tiles_of_pairs(const unsigned short* from, unsigned short* to, const Walk& walk) {
   __shared__ unsigned tile[64][33];
-  const int n = walk.sizes[AXES - 1].size, m = walk.sizes[AXES - 2].size;
   find_plane(from, to, walk);
-  const int x = threadIdx.x % 32, y = threadIdx.x / 32;
-  const int first_n = blockIdx.x * 64, first_m = blockIdx.y * 64;
+  const auto [n, m, x, y, first_n, first_m] = TilePlace(walk, 64);
   for (int i = y; i < 64; i += 8)
     if (first_m + 2 * x < m && first_n + i < n) tile[i][x] = *reinterpret_cast<const unsigned*>(from + (i64)(first_n + i) * walk.from[AXES - 1] + (first_m + 2 * x));
   __syncthreads();

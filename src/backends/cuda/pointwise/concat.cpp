@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kMostSources = 64, kMostConstants = 8, kMostEach = 4;
 constexpr unsigned kThreads = 256;
+static_assert(kMostSources + kMostConstants + 3 <= static_cast<int64_t>(Arguments::kMost));
 
 /// Where each source's share of the result lies, in vectors of a row: a run of them from `firsts` on. `inner` elements have one
 /// position along the axis, a row `total`.
