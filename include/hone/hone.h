@@ -512,8 +512,9 @@ HONE_API hone_status hone_context_set_shape(hone_context* context, const char* i
  * or the data decide and there has been no run. */
 HONE_API hone_status hone_context_shape(hone_context* context, const char* tensor, int64_t* dims, int* rank);
 HONE_API hone_status hone_context_bytes(hone_context* context, const char* tensor, int64_t* bytes);
-/* Memory of a tensor, linear unless a format was asked for, of hone_context_bytes() bytes; 64-byte alignment is fastest. Host memory
- * is copied by hone_context_run() where the device does not read it. HONE_ERROR: the tensor is by_value. */
+/* Memory of a tensor, linear unless a format was asked for, of hone_context_bytes() bytes; 64-byte alignment is fastest: each
+ * inference on a GPU copies what lies at no multiple of 16. Host memory is copied by hone_context_run() where the device does not read
+ * it. HONE_ERROR: the tensor is by_value. */
 HONE_API hone_status hone_context_bind(hone_context* context, const char* tensor, void* memory, hone_memory kind);
 /* The contents of any input, and with them its shape; copied, so that nothing needs to be bound. */
 HONE_API hone_status hone_context_set_value(hone_context* context, const char* input, const hone_value* value);

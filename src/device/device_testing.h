@@ -44,11 +44,14 @@ class TestStream final : public Stream {
     }
   }
   size_t enqueued() const { return enqueued_; }
+  bool capturing() const override { return capturing_; }
+  /// Says so of what comes; the work is done all the same.
+  void set_capturing(bool on) { capturing_ = on; }
   /// Of what knows whether the stream is still there.
   std::weak_ptr<TestStream> itself() const { return itself_; }
 
  private:
-  bool late_;
+  bool late_, capturing_ = false;
   std::deque<std::function<void()>> waiting_;
   size_t enqueued_ = 0, done_ = 0;
   std::shared_ptr<TestStream> itself_{this, [](TestStream*) {}};

@@ -128,6 +128,8 @@ ExecutionContext::ExecutionContext(std::shared_ptr<const Engine> engine, int pro
   }
   impl_->stages.resize(engine_->impl_->stages[static_cast<size_t>(profile_)].size());
   impl_->address.assign(source().buffers.size(), nullptr);
+  impl_->bound.assign(plan.io.size(), nullptr);
+  impl_->aligned.resize(plan.io.size());
   impl_->managed.resize(source().buffers.size());
   impl_->results.resize(plan.io.size());
   impl_->output_memory.resize(plan.io.size());
@@ -250,9 +252,8 @@ void ExecutionContext::bind(std::string_view tensor, void* memory) {
   if (impl_->by_value[index])
     throw Error(fmt::format("{} cannot be bound: its elements are objects or its shape is data-dependent", tensor),
                 "set inputs by value, and read such outputs after the run");
-  void*& address = impl_->address[static_cast<size_t>(impl_->io_buffer[index])];
-  impl_->pointers_changed |= address != memory;
-  address = memory;
+  impl_->pointers_changed |= impl_->bound[index] != memory;
+  impl_->bound[index] = memory;
 }
 
 void ExecutionContext::set_value(std::string_view input, Tensor value) {
@@ -293,6 +294,7 @@ void ExecutionContext::prepare() {
 
 void ExecutionContext::ready() {
   prepare();
+  place_bound(false);
   patch_pointers(0);
 }
 
@@ -372,12 +374,6 @@ void ExecutionContext::own_results(const ShapeInstance& instance) {
 
 void ExecutionContext::patch_pointers(size_t number) {
   if (!impl_->pointers_changed && impl_->stages.size() == 1) return;
-  for (size_t io = 0; io < impl_->io_buffer.size() && number == 0; ++io) {
-    const bool bound = impl_->by_value[io] || impl_->address[static_cast<size_t>(impl_->io_buffer[io])] != nullptr;
-    if (!bound && !impl_->output_memory[io])
-      throw StateError(fmt::format("no memory is bound for {}", engine_->plan().io[io].name),
-                       "bind memory for every input and output before the run");
-  }
   impl_->pointers_changed = false;
   Prepared& prepared = *impl_->stages[number].current;
   const auto address = [&](const OutsideOperand& use) -> void* {
@@ -536,6 +532,7 @@ void ExecutionContext::enqueue(Stream& stream) try {
   if (captured) require_capturable();
   prepare();
   ask_for_outputs();
+  place_bound(captured);
   patch_pointers(0);
   if (engine_->impl_->group) engine_->impl_->group->require_sound();
   if (engine_->impl_->group && !captured) meet();
@@ -547,7 +544,9 @@ void ExecutionContext::enqueue(Stream& stream) try {
   const bool followed = impl_->finished && !captured;
   if (followed) begin_inference();
   try {
+    copy_bound(true, stream);
     run_stages(stream);
+    copy_bound(false, stream);
   } catch (...) {  // what is in the stream is still to be waited for
     if (followed) try_to_end_inference(stream);
     throw;

@@ -86,7 +86,8 @@ class ExecutionContext {
   /// sized by the data: those of the last run.
   Dims shape(std::string_view tensor);
   int64_t bytes(std::string_view tensor);
-  /// Memory of a network input or output: device memory, linear unless an I/O format was asked for, 64-byte aligned preferred.
+  /// Memory of a network input or output: device memory, linear unless an I/O format was asked for, 64-byte aligned preferred. On a
+  /// GPU each inference copies what lies at no multiple of 16 bytes.
   void bind(std::string_view tensor, void* memory);
   /// Contents of an input of strings, or of a sequence or optional.
   void set_value(std::string_view input, Tensor value);
@@ -153,6 +154,10 @@ class ExecutionContext {
   void grow_arena(ContextStage& stage, int64_t bytes);
   void record(size_t stage);
   void own_results(const ShapeInstance& instance);
+  size_t io_bytes(size_t io) const;
+  void* aligned_memory(size_t io, bool captured);
+  void place_bound(bool captured);
+  void copy_bound(bool inputs, Stream& stream);
   void patch_pointers(size_t stage);
   void replay(size_t stage, Stream& stream);
   void replay_with_spans(const Prepared& prepared, Stream& stream);

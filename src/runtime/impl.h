@@ -67,7 +67,9 @@ struct ExecutionContext::Impl {
   std::vector<BufferId> io_buffer;  // by io index
   std::vector<bool> by_value;       // by io index: what this context owns the memory of
   std::vector<ContextStage> stages;
-  std::vector<void*> address;   // by BufferId: where roots lie, as far as known; network tensors as bound
+  std::vector<void*> bound;     // by io index: what the caller gave
+  std::vector<Buffer> aligned;  // by io index: grow-only copies of bound memory that kernels cannot work on
+  std::vector<void*> address;   // by BufferId: where roots lie for kernels, as far as known
   std::vector<Tensor> managed;  // by BufferId: contents of managed buffers
   std::vector<Buffer> results;  // by io index: grow-only memory of outputs sized by the data
   std::vector<Buffer> uploads;  // by BufferId: copies of managed contents where the device does not read host memory
