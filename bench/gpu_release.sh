@@ -6,9 +6,10 @@
 #     bench/gpu_release.sh checks|torch|rest FOLDER [SECONDS]
 #
 # checks: a cold and a warm build alone, then side by side ONNX's node cases, the kernel tests, what compute-sanitizer says of them, the
-# zoo in int8 and fp8, trained models in few bits; and what PyTorch compiles for the second part. torch: the rows of gpu_compare.py, half of
-# them on each card. rest: models in codes, --best, tokens, SegFormer, large products, what only moves data, and replicas. Figures, logs and
-# timing caches go to FOLDER; what the SECONDS (575) do not suffice for is cut off. A card has half of the cores while anything is timed.
+# zoo in int8 and fp8, trained models in few bits; and what PyTorch compiles for the other parts. torch: the rows of gpu_compare.py, half of
+# them on each card. rest: models in codes, --best, tokens, SegFormer, large products, what only moves data, replicas, and what is left of
+# compute-sanitizer. Figures, logs and timing caches go to FOLDER; what the SECONDS (575) do not suffice for is cut off. A card has half of
+# the cores while anything is timed.
 set -uo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." || exit
 
@@ -28,14 +29,31 @@ card() {  # NUMBER COMMAND...: on that card and its half of the cores, for the t
 model() { python3 -c 'import pathlib, sys; sys.path[:0] = ["scripts", "tests"]; import materialise; print(materialise.materialise(sys.argv[1], pathlib.Path(sys.argv[2])))' "$1" "$zoo"; }
 at() { echo "--minShapes=$1 --optShapes=$1 --maxShapes=$1"; }
 
-tests() {  # NAME COMMAND...: the kernel tests in twelve shards on both cards
-  local name=$1 shard running=(); shift
-  for shard in {0..11}; do
-    CUDA_VISIBLE_DEVICES=$((shard % 2)) GTEST_TOTAL_SHARDS=12 GTEST_SHARD_INDEX=$shard nice timeout "$(left)" "$@" >"$logs/$name-$shard.log" 2>&1 &
+tests() {  # NAME SHARDS COMMAND...: the kernel tests in shards on both cards
+  local name=$1 shards=$2 shard running=(); shift 2
+  for ((shard = 0; shard < shards; ++shard)); do
+    CUDA_VISIBLE_DEVICES=$((shard % 2)) GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard nice timeout "$(left)" "$@" >"$logs/$name-$shard.log" 2>&1 &
     running+=($!)
   done
   wait "${running[@]}"
   say "$name: $(cat "$logs/$name"-*.log | grep -c '\[       OK') tests right, $(cat "$logs/$name"-*.log | grep -c '\[  FAILED  \].*(.* ms)') wrong, $(cat "$logs/$name"-*.log | grep 'ERROR SUMMARY' | sort | uniq -c | tr '\n' ' ')"
+}
+
+sanitize() {  # TOOL...
+  local tool
+  for tool; do
+    [ "$(left)" -lt 60 ] || tests "$tool" 24 compute-sanitizer --tool "$tool" "$kernels" --gtest_filter='*/cuda_f16_matmul*:*/cuda_f16_attention*:*/cuda_f16_bytes*:*/cuda_f16_conv*:*/cuda_f16_quantize*:*/cuda_f16_rnn*:*/cuda_f16_pool*:*/cuda_f16_reduce*:*/cuda_f16_pointwise_3?:*/cuda_f16_pointwise_4?:*/cuda_f16_movement_5?'
+  done
+}
+
+compile_torch() {  # what the other parts compare with
+  local batch
+  for batch in 1 32; do
+    echo stop | CUDA_VISIBLE_DEVICES=0 timeout "$(left)" python3 bench/gpu_torch.py llama_160m_token $batch &
+  done
+  CUDA_VISIBLE_DEVICES=0 timeout "$(left)" python3 bench/gpu_compare.py prepare segformer:1
+  CUDA_VISIBLE_DEVICES=1 timeout "$(left)" python3 bench/gpu_compare.py prepare --jobs 4
+  wait
 }
 
 checks() {
@@ -49,12 +67,10 @@ checks() {
   card 1 python3 tests/conformance/suite.py --device=cuda:0 --jobs=14 >"$logs/node.log" 2>&1 & node=$!
   CUDA_VISIBLE_DEVICES=0 timeout "$(left)" python3 bench/gpu.py --models all --precisions int8 --check-only --jobs 10 --level 1 --inferences 20 --json "$out/zoo-int8.json" >"$logs/zoo-int8.log" 2>&1 & zoo_int8=$!
   CUDA_VISIBLE_DEVICES=1 timeout "$(left)" python3 bench/gpu.py --models all --precisions fp8 --check-only --jobs 10 --level 1 --inferences 20 --json "$out/zoo-fp8.json" >"$logs/zoo-fp8.log" 2>&1 & zoo_fp8=$!
-  CUDA_VISIBLE_DEVICES=1 timeout "$(left)" bash -c 'python3 bench/gpu_compare.py prepare segformer:1; python3 bench/gpu_compare.py prepare --jobs 4' >"$logs/prepare.log" 2>&1 & prepared=$!
+  compile_torch >"$logs/prepare.log" 2>&1 & prepared=$!
   CUDA_VISIBLE_DEVICES=0 timeout "$(left)" python3 bench/gpu_trained.py --json "$out/trained.json" >"$logs/trained.log" 2>&1 & trained=$!
-  tests kernels "$kernels"
-  for which in memcheck synccheck initcheck racecheck; do
-    [ "$(left)" -gt 60 ] && tests $which compute-sanitizer --tool $which "$kernels" --gtest_filter='*/cuda_f16_matmul*:*/cuda_f16_attention*:*/cuda_f16_bytes*:*/cuda_f16_conv*:*/cuda_f16_quantize*:*/cuda_f16_rnn*:*/cuda_f16_pool*:*/cuda_f16_reduce*:*/cuda_f16_pointwise_3?:*/cuda_f16_pointwise_4?:*/cuda_f16_movement_5?'
-  done
+  tests kernels 12 "$kernels"
+  sanitize memcheck synccheck initcheck
   wait $node $trained $prepared $zoo_int8 $zoo_fp8
   say "node cases: $(tail -n 1 "$logs/node.log")"
   cat "$logs/trained.log"; grep -c compiled "$logs/prepare.log"; tail -qn 1 "$logs"/zoo-*.log
@@ -76,6 +92,7 @@ codes() {  # NUMBER NAME KINDS MODEL...
 }
 rest() {
   local batch name shapes
+  "$bin/hone" cache merge "$out/card0.cache" "$out/card1.cache" && cp "$out/card0.cache" "$out/card1.cache"
   {
     codes 0 resnet50 int8 resnet50.ts:1 resnet50.ts:128
     # shellcheck disable=SC2046
@@ -101,6 +118,7 @@ rest() {
       timeout "$(left)" python3 bench/replicas.py "$(model $name)" --rounds 1 -- --fp16 $(at "$shapes") --buildBudget=12 --timingCacheFile="$out/card0.cache" | sed "s/^/batch $batch: /"
     done
   done
+  sanitize racecheck
 }
 
 case $part in
