@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How projections to q, k and v are taken apart. A Gather of one index is a Slice; a Slice or Split behind a View that
-// splits axes is one before it; and a Linear that is only ever sliced along its columns is one Linear per slice, which
+// splits axes, or leaves the sliced one the last, is one before it; and a Linear that is only ever sliced along its columns is one Linear per slice, which
 // writes each part where it is wanted instead of copying it there.
 #include <algorithm>
 
@@ -42,15 +42,17 @@ void lower_one_gather(Graph& graph, Node* node) {
   graph.replace(node->output(), view(graph, node, slice->output(), node->output()->type.shape, {node}));
 }
 
-/// The axis below a splitting View, and how many of its elements one step of `axis` above spans; nothing when `axis` is
-/// not the slowest axis of its group.
+/// The axis below a View, and how many of its elements one step of `axis` above spans; nothing when `axis` is neither the last of both nor
+/// the slowest axis of its group where the View splits axes.
 struct SplitAxis {
   size_t axis;
   int64_t stride;
 };
-std::optional<SplitAxis> axis_below(const Node* split_view, size_t axis) {
-  const Shape& fine = split_view->output()->type.shape;
-  const std::optional<std::vector<AxisRange>> runs = groups(fine, split_view->input(0)->type.shape);
+std::optional<SplitAxis> axis_below(const Node* inner, size_t axis) {
+  const Shape &fine = inner->output()->type.shape, &given = inner->input(0)->type.shape;
+  if (axis + 1 == fine.rank() && given.rank() > 0 && given[given.rank() - 1] == fine[axis])
+    return SplitAxis{given.rank() - 1, 1};
+  const std::optional<std::vector<AxisRange>> runs = groups(fine, given);
   if (!runs) return std::nullopt;
   for (size_t below = 0; below < runs->size(); ++below) {
     const AxisRange run = (*runs)[below];
