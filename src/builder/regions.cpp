@@ -24,8 +24,12 @@ constexpr size_t kMaxParallel = 4;
 constexpr size_t kMaxPointwiseNodes = 16, kMaxPointwiseInputs = 6;
 constexpr size_t kMaxRoundings = 3, kMaxFormulas = 2, kMaxFormulaNodes = 12;  // of an epilogue
 constexpr size_t kMaxAssembled = 16, kMaxTableNodes = 64;
-const OpDef* const kNormalizations[] = {&ops::softmax, &ops::layer_normalization, &ops::rms_normalization,
-                                        &ops::instance_normalization, &ops::group_normalization};
+const OpDef* const kRounding[] = {&ops::softmax,
+                                  &ops::layer_normalization,
+                                  &ops::rms_normalization,
+                                  &ops::instance_normalization,
+                                  &ops::group_normalization,
+                                  &ops::scaled_dot_product_attention};
 
 class Former {
  public:
@@ -122,11 +126,12 @@ class Former {
            });
   }
 
-  /// Statistics of rows and the rounding of what is made of them: kernels round as they store, and store what others read, too.
+  /// Statistics of rows, or an attention, and the rounding of what is made of them: kernels round as they store, and store what others
+  /// read of rows, too.
   void join_rounded() {
     for (Node* node : nodes_) {
-      const bool normalizes = std::ranges::any_of(kNormalizations, [node](const OpDef* op) { return node->is(*op); });
-      if (!normalizes || node->outputs.size() != 1) continue;
+      const bool rounds = std::ranges::any_of(kRounding, [node](const OpDef* op) { return node->is(*op); });
+      if (!rounds || taken_.contains(node) || node->outputs.size() != 1) continue;
       Node* rounding = reader_of(*node);
       if (rounding == nullptr && works_on_rows(*node)) rounding = encoder_of(*node);
       if (rounding == nullptr) continue;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "builder/regions.h"
 #include "device/device_testing.h"
 #include "ops/all.h"
 
@@ -92,6 +93,27 @@ TEST(Tune, CutsOffTheWorstGuesses) {
 TEST(Tune, LeavesEqualEstimatesInTheOrderOfTheOffers) {
   EXPECT_EQ(Chosen({{"first", {}}, {"second", {}}}, {.optimization_level = 0}).name, "first");
   EXPECT_EQ(Chosen({{"second", {}}, {"first", {}}}, {.optimization_level = 0}).name, "second");
+}
+
+TEST(Tune, AnAttentionMayRoundItsResultOrLeaveItToAnotherLayer) {
+  const auto graph_of = [](std::string_view results) {
+    return parse_graph(fmt::format(R"((%q: f16[2,N,4,64], %k: f16[2,70,4,64], %v: f16[2,70,4,64]) {{
+      %y = ScaledDotProductAttention(%q, %k, %v) {{scale=0.125, layout="bshd"}} "attention"
+      %z = EncodeFloat8(%y) {{scale=0.01}} "codes"
+      return {}
+    }})",
+                                   results),
+                       find_op);
+  };
+  const Graph rounded = graph_of("%z"), read_twice = graph_of("%z, %y");
+  const std::vector<Region> regions = form_regions(rounded);
+  ASSERT_EQ(regions.size(), 1U);
+  EXPECT_EQ(regions[0].name(), "attention + codes");
+  const std::vector<Region> parts = split(regions[0], rounded);
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[0].name(), "attention");
+  EXPECT_EQ(parts[1].name(), "codes");
+  EXPECT_EQ(form_regions(read_twice).size(), 2U);
 }
 
 }  // namespace

@@ -2,13 +2,14 @@
 //
 // ScaledDotProductAttention as one kernel that never writes the scores: on tensor cores where operands are f16 or bf16, with one
 // to eight warps to a block (few heads want many blocks), or the warps of a block on the same queries; else, at any depth, in plain
-// f32.
+// f32. What rounds the result does so before it is stored.
 #include <algorithm>
 #include <optional>
 
 #include "backends/cuda/attention/steps.h"
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
+#include "backends/cuda/support/rounding.h"
 #include "backends/cuda/support/source_text.h"
 #include "regions/attention_region.h"
 
@@ -47,7 +48,7 @@ struct AttentionParameters {
     visit("k", self.k, "T");
     visit("v", self.v, "T");
     visit("mask", self.mask, "M");
-    visit("out", self.out, "T");
+    visit("out", self.out, "Result");
     visit("a", self.a);
   }
 };
@@ -110,13 +111,13 @@ void require_launchable(const AttentionSizes& sizes) {
 
 struct AttentionFamily {
   static constexpr std::string_view kName = "attention";
-  static constexpr int kVersion = 4;
+  static constexpr int kVersion = 5;
   using Params = AttentionTactic;
   using Code = PlacedAttention;
 
   static void propose(const Problem& problem, Candidates& out) {
     const std::optional<AttentionRegion> region = read_attention_region(problem);
-    if (!region || problem.only() == nullptr) return;
+    if (!region || read_rounded(problem).node == nullptr) return;
     if (std::string reason = reason_against(problem, *region); !reason.empty())
       return out.refuse(kName, std::move(reason));
     const auto offer = [&](int64_t warps, bool split = false) {
@@ -160,7 +161,8 @@ struct AttentionFamily {
       built.source +=
           fmt::format("#define WARPS {}\n#define BLOCKS {}\n#define SPLIT_KEYS {:d}\n#define MMA_TYPE \"{}\"\n",
                       params.warps, blocks_of_an_sm(depths, params.warps), params.split, type_name(dtype));
-    built.source += declare<AttentionParameters>() + (params.warps > 0 ? kernels::attention_mma : kernels::attention);
+    built.source += rounding_text(read_rounded(problem)) + declare<AttentionParameters>();
+    built.source += params.warps > 0 ? kernels::attention_mma : kernels::attention;
     return built;
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention in one pass over the keys: a block holds a tile of queries, walks tiles of keys, and keeps a running maximum and sum
-// per query, so that the matrix of scores never exists in memory. Plain arithmetic in f32. Before this stand T, DEPTH of queries
-// and keys, VALUE_DEPTH, HAS_MASK with the mask's type M, QUERIES of a block (a multiple of 16), KEYS of a turn
+// per query, so that the matrix of scores never exists in memory. Plain arithmetic in f32. Before this stand T, Result and
+// ROUND, DEPTH of queries and keys, VALUE_DEPTH, HAS_MASK with the mask's type M, QUERIES of a block (a multiple of 16), KEYS of a turn
 // (of 8) and the parameters.
 //
 // 128 threads. For the scores thread (i, j) holds ROWS queries from ROWS * i on and every eighth key from j on; for the result the
@@ -92,6 +92,6 @@ extern "C" __global__ void __launch_bounds__(128) attention(ATTENTION_PARAMETERS
     const float factor = 1.0f / total[r];
 #pragma unroll
     for (int n = 0; n < COLUMNS; ++n)
-      if (j + 8 * n < VALUE_DEPTH) out[row * a.o_row + j + 8 * n] = convert<T>(result[r][n] * factor);
+      if (j + 8 * n < VALUE_DEPTH) out[row * a.o_row + j + 8 * n] = convert<Result>(ROUND(result[r][n] * factor));
   }
 }

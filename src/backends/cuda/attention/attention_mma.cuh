@@ -3,8 +3,8 @@
 // Attention in one pass over the keys on tensor cores: a warp holds 16 queries in registers. Either a block of WARPS warps shares
 // tiles of 64 keys and values in shared memory, and where two fit, the next is on its way while one is worked on; or (SPLIT_KEYS,
 // for few queries) its warps hold the same queries, share the keys in tiles of 32, and add up at the end. Scores, their maximum and their sum are f32; weights are rounded to T for the second
-// matmul, as the matmuls' operands are. Before this stand T and MMA_TYPE ("f16" or "bf16"), DEPTH and VALUE_DEPTH (multiples of
-// 16), WARPS, BLOCKS of them that an SM has to hold, SPLIT_KEYS, the parameters and HAS_MASK with the mask's type M.
+// matmul, as the matmuls' operands are. Before this stand T and MMA_TYPE ("f16" or "bf16"), Result and ROUND, DEPTH and VALUE_DEPTH
+// (multiples of 16), WARPS, BLOCKS of them that an SM has to hold, SPLIT_KEYS, the parameters and HAS_MASK with the mask's type M.
 //
 // Fragments of mma.m16n8k16: thread (g, t) = (lane / 4, lane % 4) holds rows g and g + 8, columns 2t, 2t + 1 and, of the first
 // operand, those 8 further. A result's fragment pair of neighbouring column tiles is a first operand's fragment as it stands.
@@ -32,6 +32,12 @@ static inline unsigned pack(float low, float high) {
   unsigned pair;
   asm("cvt.rn." MMA_TYPE "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
+}
+
+// Two neighbours of a row.
+static inline void store_pair(T* to, float low, float high) { *reinterpret_cast<unsigned*>(to) = pack(ROUND(low), ROUND(high)); }
+template <typename Code> static inline void store_pair(Code* to, float low, float high) {
+  *reinterpret_cast<Vector<Code, 2>*>(to) = {convert<Code>(ROUND(low)), convert<Code>(ROUND(high))};
 }
 
 // KEYS rows of `depth` elements, 16 bytes a time; rows behind the last key are zero.
@@ -221,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
       low += part.x;
       high += part.y;
     }
-    *reinterpret_cast<unsigned*>(out + (first + row) * a.o_row + column) = pack(low / sum, high / sum);
+    store_pair(out + (first + row) * a.o_row + column, low / sum, high / sum);
   }
 #else
 #pragma unroll
@@ -231,7 +237,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
     const float factor = 1.0f / total[r];
 #pragma unroll
     for (int n = 0; n < VALUE_DEPTH / 8; ++n)
-      *reinterpret_cast<unsigned*>(out + row * a.o_row + n * 8 + 2 * t) = pack(result[n][2 * r] * factor, result[n][2 * r + 1] * factor);
+      store_pair(out + row * a.o_row + n * 8 + 2 * t, result[n][2 * r] * factor, result[n][2 * r + 1] * factor);
   }
 #endif
 }
