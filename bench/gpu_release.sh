@@ -99,13 +99,14 @@ rest() {
     card 0 "$bin/trtexec" --device=cuda:0 --onnx="$(model resnet50.ts)" $(at x:1x3x224x224) --best --skipInference --saveEngine=/tmp/best.plan | grep 'Engine built'
     card 0 python3 bench/gpu_compare.py run segformer:1 --rounds 2 --json "$out/segformer.json"
     card 0 python3 bench/gpu_tokens.py --rounds 2 --json "$out/tokens.json"
+    card 0 python3 bench/gpu_products.py 2048 4096 --json "$out/products.json"
+    card 0 python3 bench/gpu_movement.py --megabytes 8 --jobs 4 --json "$out/movement.json"
     say "card 0"
   } >"$logs/rest0.log" 2>&1 &
   {
     codes 1 bert "fp8 int8 sparse" hf_bert_base.ts:32
-    codes 1 fp8 fp8 torch:vit_b_16:32 torch:hf_gpt2:32
-    card 1 python3 bench/gpu_products.py 2048 4096 --json "$out/products.json"
-    card 1 python3 bench/gpu_movement.py --megabytes 8 --jobs 4 --json "$out/movement.json"
+    codes 1 vit fp8 torch:vit_b_16:32
+    codes 1 gpt2 fp8 torch:hf_gpt2:32
     say "card 1"
   } >"$logs/rest1.log" 2>&1 &
   wait
