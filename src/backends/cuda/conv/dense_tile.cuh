@@ -43,9 +43,14 @@ template <typename E> static inline void store_pairs(const Vector<E, 4>& four, c
     *reinterpret_cast<Vector<E, 2>*>(second) = *reinterpret_cast<const Vector<E, 2>*>(four.at + 2);
   }
 }
-// Of a constant, which no store changes: the compiler may ask for it long before.
-static inline void constant_pair(const float* from, float* to) {
-  asm("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(to[0]), "=f"(to[1]) : "l"(from));
+// Of a constant, which no store changes: the compiler may ask for it long before. Of an odd number of filters the last has no neighbour.
+static inline void constant_pair(const float* from, int filter, float* to) {
+#if FILTERS % 2 == 0
+  asm("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(to[0]), "=f"(to[1]) : "l"(from + filter));
+#else
+  to[0] = from[filter];
+  if (filter + 1 < FILTERS) to[1] = from[filter + 1];
+#endif
 }
 
 // What the sums of two columns are finished with.
@@ -53,12 +58,12 @@ struct Columns {
   float factor[2] = {1, 1}, shift[2] = {}, late[2] = {};
   Columns(const Ends& ends, int filter) {
     if (FILTERS % BN != 0 && filter >= FILTERS) return;
-    if (CODED) constant_pair(ends.factors + filter, factor);
-    if (HAS_ZERO) constant_pair(ends.factors + FILTERS + filter, shift);
-    if (HAS_BIAS && LATE_BIAS) constant_pair(ends.bias + filter, late);
+    if (CODED) constant_pair(ends.factors, filter, factor);
+    if (HAS_ZERO) constant_pair(ends.factors + FILTERS, filter, shift);
+    if (HAS_BIAS && LATE_BIAS) constant_pair(ends.bias, filter, late);
     if (HAS_BIAS && !LATE_BIAS) {
-      float bias[2];
-      constant_pair(ends.bias + filter, bias);
+      float bias[2] = {};
+      constant_pair(ends.bias, filter, bias);
 #pragma unroll
       for (int i = 0; i < 2; ++i) shift[i] += bias[i];
     }
@@ -98,7 +103,12 @@ static inline Vector<Result, 4> finish_four(const Sum* sums, const Columns& colu
   return result;
 }
 
-// A warp finishes 16 rows of a tile, from `tile_row`, and writes them, 128 bytes of a row at a time; they pass through `to`, so that all lanes write 16 neighbouring bytes.
+template <bool whole> struct Pieces { typedef uint4 Stored; };
+template <> struct Pieces<false> { typedef Result Stored; };
+typedef Pieces<ROW_FILTERS * sizeof(Result) % 16 == 0>::Stored Stored;
+
+// A warp finishes 16 rows of a tile, from `tile_row`, and writes them, 128 bytes of a row at a time; they pass through `to`, so that all lanes write 16
+// neighbouring bytes, or one element each where rows do not begin at such.
 static inline void finish_rows_of_warp(const Ends& ends, Sum (*sums)[4], int tile_row, const Tiles& tile, int pixels, char* kept, char* to) {
   constexpr int kAtOnce = ROW_BYTES / (int)sizeof(Result), kColumns = BN % kAtOnce == 0 ? kAtOnce : 64, kPieces = kColumns * (int)sizeof(Result) / 16;
   const int lane = threadIdx.x % 32, row = lane / 4, column = lane % 4 * 2;
@@ -125,11 +135,12 @@ static inline void finish_rows_of_warp(const Ends& ends, Sum (*sums)[4], int til
       store_pairs(finish_four(sums[begin / 8 + n], columns, added[n], ends.numbers), at, at + 8 * ROW_BYTES);
     }
     __syncwarp();
+    constexpr int kStored = kPieces * 16 / (int)sizeof(Stored), kWide = (int)(sizeof(Stored) / sizeof(Result));  // of a row; elements of each
 #pragma unroll
-    for (int i = lane; i < 16 * kPieces; i += 32) {
-      const int down = i / kPieces, piece = i % kPieces, across = begin + piece * 16 / (int)sizeof(Result);
+    for (int i = lane; i < 16 * kStored; i += 32) {
+      const int down = i / kStored, at = i % kStored * (int)sizeof(Stored), across = begin + i % kStored * kWide;
       if (first_pixel + down < pixels && (FILTERS % BN == 0 || first_filter + across < FILTERS))
-        *reinterpret_cast<uint4*>(results + (i64)(first_pixel + down) * ROW_FILTERS + across) = *reinterpret_cast<const uint4*>(to + place_of(down, piece, 8));
+        *reinterpret_cast<Stored*>(results + (i64)(first_pixel + down) * ROW_FILTERS + across) = *reinterpret_cast<const Stored*>(to + place_of(down, at / 16, 8) + at % 16);
     }
     __syncwarp();
   }

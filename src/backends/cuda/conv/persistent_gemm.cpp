@@ -109,21 +109,27 @@ Division division_of(const PersistentTile& tile, const Anchors& anchors) {
   return best;
 }
 
-std::string reason_against_tiles(const Anchors& anchors) {
-  const Filters filters = anchors.filters();
+/// Whether 16 bytes of a row lie together in what is stored and what is added.
+bool has_whole_rows(const Anchors& anchors) {
   const RegionMatch& match = anchors.match();
   const int64_t result = size_of_codes_or(anchors.floats(), match.encodes);
   const int64_t added = size_of_codes_or(anchors.floats(), static_cast<bool>(match.residual_codes));
+  return anchors.filters().count * std::min(result, added) % 16 == 0;
+}
+
+std::string reason_against_tiles(const Anchors& anchors) {
+  const Filters filters = anchors.filters();
   if (anchors.unit() != anchors.piece()) return fmt::format("{} channels", filters.channels);
   if (filters.taps > kMostTaps) return fmt::format("windows of {}", filters.taps);
-  if (filters.count * std::min(result, added) % 16 != 0) return fmt::format("rows of {} results", filters.count);
-  return anchors.epilogue().residual >= 0 && anchors.matmuls() > 1 ? "several matmuls, and a sum" : "";
+  if (anchors.epilogue().residual < 0) return {};
+  if (!has_whole_rows(anchors)) return fmt::format("sums with rows of {}", filters.count);
+  return anchors.matmuls() > 1 ? "several matmuls, and a sum" : "";
 }
 
 /// Sparse weights are multiplied by floats of 16 bits, which results and what is added are, too. Rows of patches are no rows of channels.
 bool fits_sparse(const Anchors& anchors) {
   const RegionMatch& match = anchors.match();
-  return !anchors.coded() && !match.encodes && !match.residual_codes && !anchors.patches();
+  return !anchors.coded() && !match.encodes && !match.residual_codes && !anchors.patches() && has_whole_rows(anchors);
 }
 
 /// Whether groups of four warps multiply on all of them (wgmma).
@@ -236,7 +242,7 @@ MappedRows rows_of(const PersistentCode& code, const PersistentTile& tile, const
 
 struct PersistentGemmFamily {
   static constexpr std::string_view kName = "persistent_gemm";
-  static constexpr int kVersion = 5;
+  static constexpr int kVersion = 6;
   using Params = PersistentTactic;
   using Code = PersistentCode;
 
