@@ -111,7 +111,7 @@ void require_launchable(const AttentionSizes& sizes) {
 
 struct AttentionFamily {
   static constexpr std::string_view kName = "attention";
-  static constexpr int kVersion = 5;
+  static constexpr int kVersion = 6;
   using Params = AttentionTactic;
   using Code = PlacedAttention;
 

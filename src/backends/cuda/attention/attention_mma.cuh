@@ -53,6 +53,10 @@ template <int depth> static inline void load_tile(T* tile, const T* from, i64 ro
 
 constexpr float kDigits = 1.4426950f;  // binary, of a power of e
 
+// Whether a tile has KEYS keys, or the last ones.
+struct AllKeys { static constexpr bool value = true; };
+struct SomeKeys { static constexpr bool value = false; };
+
 // A tile is for its warp alone, or for the block.
 static inline void meet() {
   if (SPLIT_KEYS) __syncwarp();
@@ -69,6 +73,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int batch = blockIdx.z, head = blockIdx.y, key_head = head / (a.heads / a.key_heads);
   const int first = (SPLIT_KEYS ? blockIdx.x : blockIdx.x * WARPS + warp) * 16;
+  const bool works = first < a.queries;  // or it fetches for the others
   q += batch * a.q_batch + head * a.q_head;
   k += batch * a.k_batch + key_head * a.k_head;
   v += batch * a.v_batch + key_head * a.v_head;
@@ -122,65 +127,72 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
     asm volatile("cp.async.wait_group %0;" : : "n"(STAGES - 1));
     meet();
     const T *keys = key_tile(SPLIT_KEYS ? warp : stage), *values = value_tile(SPLIT_KEYS ? warp : stage);
+    const auto work = [&](auto all) {
+      const int there = (a.keys - start + 15) / 16;  // of 16 keys each
+      float score[KEYS / 8][4] = {};                                             // 16 queries x 64 keys
+#pragma unroll
+      for (int d = 0; d < DEPTH / 16; ++d)
+#pragma unroll
+        for (int n = 0; n < KEYS / 16; ++n) {
+          if (!all.value && n >= there) continue;
+          unsigned b[4];
+          load_matrices(b, keys + (n * 16 + lane / 16 * 8 + lane % 8) * PITCH(DEPTH) + d * 16 + lane / 8 % 2 * 8);
+          multiply(score[2 * n], queries[d], b[0], b[1]);
+          multiply(score[2 * n + 1], queries[d], b[2], b[3]);
+        }
 
-    float score[KEYS / 8][4] = {};                                             // 16 queries x 64 keys
-#pragma unroll
-    for (int d = 0; d < DEPTH / 16; ++d)
-#pragma unroll
-      for (int n = 0; n < KEYS / 16; ++n) {
-        unsigned b[4];
-        load_matrices(b, keys + (n * 16 + lane / 16 * 8 + lane % 8) * PITCH(DEPTH) + d * 16 + lane / 8 % 2 * 8);
-        multiply(score[2 * n], queries[d], b[0], b[1]);
-        multiply(score[2 * n + 1], queries[d], b[2], b[3]);
-      }
-
-#pragma unroll
-    for (int n = 0; n < KEYS / 8; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) score[n][i] = score[n][i] * a.scale + (HAS_MASK ? convert<float>(added[HAS_MASK ? n : 0][i / 2].at[i % 2]) : 0.0f);
-    if (!whole)
 #pragma unroll
       for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
-          if (start + n * 8 + 2 * t + i % 2 >= a.keys) score[n][i] = -INFINITY_F;
-    float best[2] = {top[0], top[1]};
+        for (int i = 0; i < 4; ++i) score[n][i] = score[n][i] * a.scale + (HAS_MASK ? convert<float>(added[HAS_MASK ? n : 0][i / 2].at[i % 2]) : 0.0f);
+      if (!all.value)
 #pragma unroll
-    for (int n = 0; n < KEYS / 8; ++n)
+        for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) best[i / 2] = fmaxf(best[i / 2], score[n][i]);
+          for (int i = 0; i < 4; ++i)
+            if (start + n * 8 + 2 * t + i % 2 >= a.keys) score[n][i] = -INFINITY_F;
+      float best[2] = {top[0], top[1]};
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      best[r] = fmaxf(best[r], __shfl_xor_sync(0xffffffffu, best[r], 1));
-      best[r] = fmaxf(best[r], __shfl_xor_sync(0xffffffffu, best[r], 2));
-      // A row of nothing but minus infinity so far has no maximum yet.
-      const float base = best[r] == -INFINITY_F ? 0.0f : kDigits * best[r], shrink = fast_exp2(kDigits * top[r] - base);
-      total[r] *= shrink;
-      top[r] = best[r];
-      best[r] = base;
+      for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
-      for (int n = 0; n < VALUE_DEPTH / 8; ++n) result[n][2 * r] *= shrink, result[n][2 * r + 1] *= shrink;
-    }
+        for (int i = 0; i < 4; ++i) best[i / 2] = fmaxf(best[i / 2], score[n][i]);
 #pragma unroll
-    for (int n = 0; n < KEYS / 8; ++n)
+      for (int r = 0; r < 2; ++r) {
+        best[r] = fmaxf(best[r], __shfl_xor_sync(0xffffffffu, best[r], 1));
+        best[r] = fmaxf(best[r], __shfl_xor_sync(0xffffffffu, best[r], 2));
+        // A row of nothing but minus infinity so far has no maximum yet.
+        const float base = best[r] == -INFINITY_F ? 0.0f : kDigits * best[r], shrink = fast_exp2(kDigits * top[r] - base);
+        total[r] *= shrink;
+        top[r] = best[r];
+        best[r] = base;
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        score[n][i] = fast_exp2(kDigits * score[n][i] - best[i / 2]);
-        total[i / 2] += score[n][i];
+        for (int n = 0; n < VALUE_DEPTH / 8; ++n) result[n][2 * r] *= shrink, result[n][2 * r + 1] *= shrink;
       }
+#pragma unroll
+      for (int n = 0; n < KEYS / 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if (!all.value && n / 2 >= there) continue;
+          score[n][i] = fast_exp2(kDigits * score[n][i] - best[i / 2]);
+          total[i / 2] += score[n][i];
+        }
 
 #pragma unroll
-    for (int n = 0; n < KEYS / 16; ++n) {                                      // 16 keys a time
-      const unsigned weights[4] = {pack(score[2 * n][0], score[2 * n][1]), pack(score[2 * n][2], score[2 * n][3]), pack(score[2 * n + 1][0], score[2 * n + 1][1]),
-                                   pack(score[2 * n + 1][2], score[2 * n + 1][3])};
+      for (int n = 0; n < KEYS / 16; ++n) {                                      // 16 keys a time
+        if (!all.value && n >= there) continue;
+        const unsigned weights[4] = {pack(score[2 * n][0], score[2 * n][1]), pack(score[2 * n][2], score[2 * n][3]), pack(score[2 * n + 1][0], score[2 * n + 1][1]),
+                                     pack(score[2 * n + 1][2], score[2 * n + 1][3])};
 #pragma unroll
-      for (int d = 0; d < VALUE_DEPTH / 16; ++d) {
-        unsigned b[4];
-        load_transposed(b, values + (n * 16 + lane % 16) * PITCH(VALUE_DEPTH) + d * 16 + lane / 16 * 8);
-        multiply(result[2 * d], weights, b[0], b[1]);
-        multiply(result[2 * d + 1], weights, b[2], b[3]);
+        for (int d = 0; d < VALUE_DEPTH / 16; ++d) {
+          unsigned b[4];
+          load_transposed(b, values + (n * 16 + lane % 16) * PITCH(VALUE_DEPTH) + d * 16 + lane / 16 * 8);
+          multiply(result[2 * d], weights, b[0], b[1]);
+          multiply(result[2 * d + 1], weights, b[2], b[3]);
+        }
       }
-    }
+    };
+    if (works && whole) work(AllKeys());
+    else if (works) work(SomeKeys());
     meet();
     if (STAGES == 1 && start + kTurn < a.keys) load_tiles(SPLIT_KEYS ? warp : 0, start + kTurn);
   }
