@@ -98,8 +98,14 @@ struct Ends {
           whole[i] = finish(sum, HAS_RESIDUAL ? other[i] : 0.0f, numbers, late[i]);
         }
         Result* const at = to + (i64)pixels[turn] * ROW_FILTERS;
-        if (ENCODES && W == 4) *reinterpret_cast<unsigned*>(at) = FOUR_CODES(whole[0], whole[W / 4], whole[W / 2], whole[W * 3 / 4]);
-        else store_floats<W>(whole, at);
+        if (ENCODES && W % 4 == 0) {
+          Vector<unsigned, (W + 3) / 4> codes;
+#pragma unroll
+          for (int i = 0; i < W / 4; ++i) codes.at[i] = FOUR_CODES(whole[4 * i], whole[4 * i + 1], whole[4 * i + 2], whole[4 * i + 3]);
+          *reinterpret_cast<Vector<unsigned, (W + 3) / 4>*>(at) = codes;
+        } else {
+          store_floats<W>(whole, at);
+        }
       }
     }
   }

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kMostChannels = 7, kMostDepth = 1024;
 constexpr int64_t kQuad = 4;  // channels of a pixel that are read at once, and quads that an instruction multiplies
+constexpr int64_t kGap = 8;   // elements behind a filter's: neighbours in shared memory begin in other banks
 constexpr int64_t kMostSharedBytes = 96 << 10;
 
 /// Results that a block makes, for so many filters at most; a warp makes 16 of them so many times.
@@ -111,17 +112,17 @@ int64_t shared_bytes(const BlockTile& tile, const ConvRegion& region) {
     return (results - 1) * window.strides[axis] + (window.kernel[axis] - 1) * window.dilations[axis] + 1;
   };
   const int64_t patch = quads_of_pixel(region) * kQuad * span(0, tile.h) * span(1, tile.w);
-  const int64_t columns = columns_of(tile, region), sums = tile.h * tile.w * (columns + 8) * 4;
-  return std::max(2 * (columns * (depth_of(region) + 8) + patch), sums);
+  const int64_t columns = columns_of(tile, region), sums = tile.h * tile.w * (columns + 4) * 4;
+  return std::max(2 * (columns * (depth_of(region) + kGap) + patch), sums);
 }
 
-/// [filter][part of four quads][half of a quad][quad][two channels].
-Tensor rows_of_quads(const ConvRegion& region) {
+/// [filter][part of four quads][half of a quad][quad][two channels], as blocks of so many filters copy them.
+Tensor rows_of_quads(const ConvRegion& region, int64_t columns) {
   const Tensor& weights = *region.node().input(1)->constant;
   const Floats source = region.weights();
-  const int64_t filters = region.code.channels, channels = channels_of(region), row = depth_of(region),
-                taps = elements(region.window.kernel);
-  std::vector<float> rows(static_cast<size_t>(filters * row), 0.0F);
+  const int64_t filters = region.code.channels, channels = channels_of(region), row = depth_of(region) + kGap,
+                taps = elements(region.window.kernel), whole = round_up(filters, columns);
+  std::vector<float> rows(static_cast<size_t>(whole * row), 0.0F);
   for (int64_t f = 0; f < filters; ++f)
     for (int64_t channel = 0; channel < channels; ++channel)
       for (int64_t tap = 0; tap < taps; ++tap) {
@@ -129,12 +130,12 @@ Tensor rows_of_quads(const ConvRegion& region) {
         const int64_t place = ((quad / kQuad * 2 + channel % kQuad / 2) * kQuad + quad % kQuad) * 2 + channel % 2;
         rows[static_cast<size_t>(f * row + place)] = source[(f * channels + channel) * taps + tap];
       }
-  return write_floats(weights.dtype(), {filters, row}, rows);
+  return write_floats(weights.dtype(), {whole, row}, rows);
 }
 
 struct FewChannelsFamily {
   static constexpr std::string_view kName = "few_channels";
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   using Params = FewChannelsTactic;
   using Code = FewChannelsCode;
 
@@ -161,7 +162,7 @@ struct FewChannelsFamily {
     const BlockTile& tile = kTiles[static_cast<size_t>(params.tile)];
     const std::string_view type = type_name(region.node().output()->type.dtype);
     Built<Code> built;
-    built.constants.push_back(rows_of_quads(region));
+    built.constants.push_back(rows_of_quads(region, columns_of(tile, region)));
     append_bias(region.bias(), built.constants);
     built.code = {.x = region.code.input,
                   .filters = region.code.channels,
@@ -182,16 +183,16 @@ struct FewChannelsFamily {
   }
 
   static std::shared_ptr<const CudaKernel> load(const Code& code, const LoadContext& context) {
+    const BlockTile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
+    const int64_t columns = columns_of(tile, code.filters);
     HONE_CHECK(context.shapes.outputs.size() == 1 && !context.constants.empty() &&
-                   context.constants[0].dims.front() == code.filters,
+                   context.constants[0].dims.front() == round_up(code.filters, columns),
                "a convolution in the plan has {} results", context.shapes.outputs.size());
     const Place x{PlaceKind::input, code.x};
     const Dims &in = context.dims_of(x), &out = context.shapes.outputs[0].dims;
     HONE_CHECK(in.size() == 4 && out.size() == 4 && in[0] == out[0] && out[1] == code.filters,
                "a convolution in the plan turns {} into {}", join_dims(in), join_dims(out));
-    const BlockTile& tile = kTiles[static_cast<size_t>(code.choice.tile)];
     const int64_t tiles_w = blocks_of(out[3], tile.w), tiles = tiles_w * blocks_of(out[2], tile.h);
-    const int64_t columns = columns_of(tile, code.filters);
     HONE_CHECK(elements(out) > 0 && elements(out) < int64_t{1} << 31 && tiles * out[0] < int64_t{1} << 31,
                "a convolution in the plan has {} results", elements(out));
     const FewChannelsParameters parameters{

@@ -141,7 +141,7 @@ bool keeps_residual(const Anchors& anchors, const ImplicitGemmTactic& choice) {
 
 struct ImplicitGemmFamily {
   static constexpr std::string_view kName = "implicit_gemm";
-  static constexpr int kVersion = 9;
+  static constexpr int kVersion = 10;
   using Params = ImplicitGemmTactic;
   using Code = ImplicitGemmCode;
 
