@@ -76,10 +76,10 @@ struct RegionTexts {
       steps += fmt::format("  sum = {};\n", text);
     }
   }
-  /// Whether its codes are all there are in 8 bits, and NaN becomes the lowest.
+  /// Whether its codes end where 8 bits do, and NaN becomes the lowest.
   static bool saturates(const EpilogueStep& step) {
     const Rounding& to = step.rounding;
-    return step.kind == EpilogueStep::Kind::encoding && to.low + step.zero == -128 && to.high + step.zero == 127 &&
+    return step.kind == EpilogueStep::Kind::encoding && to.low + step.zero >= -128 && to.high + step.zero == 127 &&
            to.of_nan == to.low;
   }
   NumberList list;
