@@ -8,8 +8,8 @@
 # checks: a cold and a warm build alone, then side by side ONNX's node cases, the kernel tests (our own of f16 under memcheck; those that are
 # new under two more tools), the zoo in int8 and fp8, trained models in few bits; and what PyTorch compiles for the other parts. torch: the
 # rows of gpu_compare.py, half of them on each card. rest: models in codes, the rows that had no time, --best, tokens, SegFormer, large
-# products, what only moves data, replicas, and racecheck. Figures, logs and timing caches go to FOLDER; what the SECONDS (575) do not suffice for is cut off. A card has half of
-# the cores while anything is timed.
+# products, what only moves data, replicas, and racecheck. Figures, logs and timing caches go to FOLDER; what the SECONDS (575) do not
+# suffice for is cut off. A card has half of the cores while anything is timed.
 set -uo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." || exit
 

@@ -2,6 +2,8 @@
 //
 // Where kernels find the memory that a caller bound. Those of a GPU read and write whole vectors, and tensor maps begin at such: memory
 // at other addresses (a row of a half tensor) has a copy of the context's own, which inputs are brought to and outputs fetched from.
+#include <algorithm>
+
 #include "base/state_error.h"
 #include "runtime/impl.h"
 

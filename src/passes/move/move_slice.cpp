@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How projections to q, k and v are taken apart. A Gather of one index is a Slice; a Slice or Split behind a View that
-// splits axes, or leaves the sliced one the last, is one before it; and a Linear that is only ever sliced along its columns is one Linear per slice, which
-// writes each part where it is wanted instead of copying it there.
+// splits axes, or leaves the sliced one the last, is one before it; and a Linear that is only ever sliced along its
+// columns is one Linear per slice, which writes each part where it is wanted instead of copying it there.
 #include <algorithm>
 
 #include "ir/op.h"
