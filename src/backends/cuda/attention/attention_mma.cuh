@@ -53,10 +53,6 @@ template <int depth> static inline void load_tile(T* tile, const T* from, i64 ro
 
 constexpr float kDigits = 1.4426950f;  // binary, of a power of e
 
-// Whether a tile has KEYS keys, or the last ones.
-struct AllKeys { static constexpr bool value = true; };
-struct SomeKeys { static constexpr bool value = false; };
-
 // A tile is for its warp alone, or for the block.
 static inline void meet() {
   if (SPLIT_KEYS) __syncwarp();
@@ -127,6 +123,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
     asm volatile("cp.async.wait_group %0;" : : "n"(STAGES - 1));
     meet();
     const T *keys = key_tile(SPLIT_KEYS ? warp : stage), *values = value_tile(SPLIT_KEYS ? warp : stage);
+    // `all`: whether the tile has KEYS keys.
     const auto work = [&](auto all) {
       const int there = (a.keys - start + 15) / 16;  // of 16 keys each
       float score[KEYS / 8][4] = {};                                             // 16 queries x 64 keys
@@ -191,8 +188,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS) attention(ATTEN
         }
       }
     };
-    if (works && whole) work(AllKeys());
-    else if (works) work(SomeKeys());
+    if (works && whole) work(Known<true>());
+    else if (works) work(Known<false>());
     meet();
     if (STAGES == 1 && start + kTurn < a.keys) load_tiles(SPLIT_KEYS ? warp : 0, start + kTurn);
   }

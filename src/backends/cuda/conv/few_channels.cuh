@@ -30,10 +30,6 @@ static inline void load_matrices(unsigned* to, unsigned at) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at));
 }
 
-// Whether a part has four quads, or those that are left.
-struct FourQuads { static constexpr bool value = true; };
-struct FewQuads { static constexpr bool value = false; };
-
 extern "C" __global__ void __launch_bounds__(THREADS) few_channels(FEW_CHANNELS_PARAMETERS) {
   const Ends ends = {bias, nullptr, residual, numbers, {y, nullptr, nullptr, nullptr}};
   extern __shared__ uint4 memory[];
@@ -94,6 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) few_channels(FEW_CHANNELS_
   }
   const unsigned filters_at = (unsigned)__cvta_generic_to_shared(filters + lane % 16 * PITCH + lane / 16 * 8);
   float sums[BN / 16][PIXEL_TILES][4] = {};
+  // `all`: whether the part has four quads.
   const auto multiply_part = [&](int part, auto all) {
     const int place = places[part * 4 + lane % 4] * (int)sizeof(uint2);
     uint2 quads[PIXEL_TILES] = {};
@@ -110,8 +107,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) few_channels(FEW_CHANNELS_
   };
   constexpr int kWhole = QUADS / 4, kTogether = kWhole == 0 ? 1 : kWhole <= 16 ? kWhole : 8;
 #pragma unroll kTogether
-  for (int part = 0; part < kWhole; ++part) multiply_part(part, FourQuads());
-  if (PARTS > kWhole) multiply_part(kWhole, FewQuads());
+  for (int part = 0; part < kWhole; ++part) multiply_part(part, Known<true>());
+  if (PARTS > kWhole) multiply_part(kWhole, Known<false>());
 
   // The sums take the place of filters and patch.
   __syncthreads();
