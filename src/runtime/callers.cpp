@@ -78,7 +78,7 @@ void ExecutionContext::ask_for_outputs() {
   const std::vector<IoTensor>& io = engine_->plan().io;
   for (size_t i = 0; i < io.size(); ++i) {
     if (!impl_->output_memory[i] || impl_->by_value[i]) continue;
-    const int64_t bytes = byte_size(io[i].type.dtype, impl_->shapes[i], io[i].type.layout);
+    const auto bytes = static_cast<int64_t>(io_bytes(i));
     void* memory = memory_from(impl_->output_memory[i], io[i].name, impl_->shapes[i], bytes);
     static std::byte nothing;  // to point at where there is nothing to write
     bind(io[i].name, memory != nullptr ? memory : &nothing);
@@ -91,7 +91,7 @@ void ExecutionContext::deliver_outputs(Stream& stream) {
   for (size_t i = 0; i < io.size(); ++i) {
     if (!impl_->output_memory[i] || !impl_->by_value[i]) continue;
     const auto id = static_cast<size_t>(impl_->io_buffer[i]);
-    const int64_t bytes = byte_size(io[i].type.dtype, impl_->shapes[i], io[i].type.layout);
+    const auto bytes = static_cast<int64_t>(io_bytes(i));
     void* memory = memory_from(impl_->output_memory[i], io[i].name, impl_->shapes[i], bytes);
     engine_->device().copy(memory, impl_->address[id], static_cast<size_t>(bytes), stream);
   }
