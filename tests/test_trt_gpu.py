@@ -62,9 +62,10 @@ def is_right(found, values, weights=WEIGHTS):
     np.testing.assert_allclose(found.cpu().numpy(), np.maximum(values.cpu().numpy() @ weights + 1, 0), rtol=1e-4, atol=1e-4)
 
 
-def bound(engine, count):
-    """A context over tensors of torch: (context, x, y)."""
-    context, x, y = engine.create_execution_context(), rows(count), torch.zeros(count, 8, device="cuda")
+def bound(engine, count, offset=0):
+    """A context over tensors of torch that begin so many elements behind an aligned address: (context, x, y)."""
+    x, y = (torch.zeros(offset + values.numel(), device="cuda")[offset:].view(values.shape).copy_(values) for values in (rows(count), torch.zeros(count, 8)))
+    context = engine.create_execution_context()
     assert context.set_input_shape("x", x.shape) and tuple(context.get_tensor_shape("y")) == (count, 8)
     assert context.set_tensor_address("x", x.data_ptr()) and context.set_tensor_address("y", y.data_ptr())
     return context, x, y
@@ -103,10 +104,11 @@ def test_execute_v2_waits(engine):
     is_right(y, x)
 
 
-def test_an_inference_is_captured_in_a_cuda_graph(engine):
+@pytest.mark.parametrize("offset", [0, 1, 7])
+def test_an_inference_is_captured_in_a_cuda_graph(engine, offset):
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        context, x, y = bound(engine, 4)
+        context, x, y = bound(engine, 4, offset)
         assert context.execute_async_v3(stream.cuda_stream)  # kernels and memory are made ready
         stream.synchronize()
         graph = torch.cuda.CUDAGraph()
