@@ -381,6 +381,17 @@ constexpr Instruction kInstructions[] = {
     {"ex2.approx.ftz.f32 ", [](const Operand* o) { o[0].as<float>() = std::exp2(o[1].as<float>()); }},
     {"rcp.approx.ftz.f32 ", [](const Operand* o) { o[0].as<float>() = 1 / o[1].as<float>(); }},
     {"tanh.approx.f32 ", [](const Operand* o) { o[0].as<float>() = std::tanh(o[1].as<float>()); }},
+    {"max.f16x2 ", by_halves<F16, 2, [](float a, float b, float) { return std::fmax(a, b); }>},
+    {"max.bf16x2 ", by_halves<Bf16, 2, [](float a, float b, float) { return std::fmax(a, b); }>},
+    {"max.s16x2 ",
+     [](const Operand* o) {
+       unsigned result = 0;
+       for (unsigned shift = 0; shift < 32; shift += 16) {
+         const auto element = [&](unsigned i) { return static_cast<short>(o[i].as<unsigned>() >> shift); };
+         result |= static_cast<unsigned>(static_cast<unsigned short>(std::max(element(1), element(2)))) << shift;
+       }
+       o[0].as<unsigned>() = result;
+     }},
     {"sub.f16x2 ", by_halves<F16, 2, [](float a, float b, float) { return a - b; }>},
     {"fma.rn.bf16x2 ", by_halves<Bf16, 3, [](float a, float b, float c) { return a * b + c; }>},
     {"prefetch.", [](const Operand*) {}},
@@ -412,9 +423,9 @@ constexpr Instruction kInstructions[] = {
        };
        o[0].as<unsigned>() = o[3].as<unsigned>() << 16 | saturated(o[1].as<int>()) << 8 | saturated(o[2].as<int>());
      }},
-    {"ld.global.nc.v2.f32 ",
+    {"ld.global.nc.v4.f32 ",
      [](const Operand* o) {
-       for (unsigned i = 0; i < 2; ++i) o[i].as<float>() = o[2].as<const float*>()[i];
+       for (unsigned i = 0; i < 4; ++i) o[i].as<float>() = o[4].as<const float*>()[i];
      }},
     {"barrier.cluster.", [](const Operand*) { wait(State::at_cluster); }},
     {"wgmma.wait_group.", [](const Operand*) { wait(State::at_group); }},  // four warps multiply as one

@@ -65,12 +65,15 @@ struct RegionTexts {
     const DType floats = match.anchor->output()->type.dtype;
     operand = tensor_text("Operand", "operand", floats, match.operand_codes, list);
     added = tensor_text("Added", "added", floats, match.residual_codes, list);
+    if (match.residual_codes) added_scale = fmt::format("numbers.at[{}]", list.numbers.size() - 1);
     for (size_t i = 0; i < match.steps.size(); ++i) {
       const EpilogueStep& step = match.steps[i];
       const size_t first = list.numbers.size();
       const std::string text = step_text(step, i, [&](float value) { return list.text(value); });
       if (saturates(step)) {  // its numbers, in the order in which its text names them
-        unrounded = steps + fmt::format("  sum = fmaxf(sum * numbers.at[{}], numbers.at[{}]);\n", first, first + 1);
+        summed = steps;
+        per_one = fmt::format("numbers.at[{}]", first);
+        low = fmt::format("numbers.at[{}]", first + 1);
         zero = fmt::format("numbers.at[{}]", list.numbers.size() - 1);
       }
       steps += fmt::format("  sum = {};\n", text);
@@ -83,8 +86,8 @@ struct RegionTexts {
            to.of_nan == to.low;
   }
   NumberList list;
-  std::string operand, added, steps;
-  std::string unrounded, zero;  // the steps up to an encoding that saturates, and that one's zero
+  std::string operand, added, added_scale, steps;
+  std::string summed, per_one, low, zero;  // the steps before an encoding that saturates, and that one's numbers
 };
 
 }  // namespace
@@ -187,15 +190,27 @@ std::string epilogue_text(const RegionMatch& match, const EpilogueCode& epilogue
              texts.steps);
 }
 
-std::string unrounded_text(const RegionMatch& match) {
+std::optional<float> codes_per_one(const RegionMatch& match) {
+  if (match.steps.empty() || !RegionTexts::saturates(match.steps.back())) return std::nullopt;
+  const auto adds = [](const EpilogueStep& step) {
+    return step.kind == EpilogueStep::Kind::residual || step.kind == EpilogueStep::Kind::bias;
+  };
+  if (!std::ranges::all_of(std::span(match.steps).first(match.steps.size() - 1), adds)) return std::nullopt;
+  return 1 / match.steps.back().rounding.scale;
+}
+
+std::string unrounded_text(const RegionMatch& match, bool in_steps) {
   const RegionTexts texts(match);
-  if (texts.unrounded.empty()) return "#define SATURATES 0\n";
-  return fmt::format(
-      "#define SATURATES 1\n#define ENCODED_ZERO {}\n"
-      "static inline float finish_unrounded(float sum, float residual, const StepNumbers& numbers, float late_bias) "
-      "{{\n{}"
-      "  return sum;\n}}\n",
-      texts.zero, texts.unrounded);
+  if (texts.zero.empty()) return "#define SATURATES 0\n#define IN_STEPS 0\n";
+  std::string text =
+      fmt::format("#define SATURATES 1\n#define IN_STEPS {:d}\n#define ENCODED_ZERO {}\n#define ENCODED_LOW {}\n",
+                  in_steps, texts.zero, texts.low);
+  if (in_steps && match.residual_codes)
+    text += fmt::format("#undef ADDED_SCALE\n#define ADDED_SCALE ({} * {})\n", texts.added_scale, texts.per_one);
+  return text + fmt::format(
+                    "static inline float finish_unrounded(float sum, float residual, const StepNumbers& numbers, float "
+                    "late_bias) {{\n{}  return {};\n}}\n",
+                    texts.summed, in_steps ? "sum" : fmt::format("fmaxf(sum * {}, {})", texts.per_one, texts.low));
 }
 
 }  // namespace hone::cuda

@@ -3,6 +3,7 @@
 // What the families of matmuls and convolutions share: weights as rows of filters, and the epilogue as switches of the code.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,8 +59,12 @@ std::string operand_text(const RegionMatch& match);
 /// added(element, numbers), the float that a residual's stands for, and finish(sum, residual, numbers, late_bias), which does all that
 /// follows the bias; a late one it adds itself.
 std::string epilogue_text(const RegionMatch& match, const EpilogueCode& epilogue);
+/// Whether sums, biases and what is added may be held in the result's steps: it is all the codes of 8 bits, and nothing but a sum stands
+/// before them. What one is multiplied by then.
+std::optional<float> codes_per_one(const RegionMatch& match);
 /// SATURATES: whether results are all the codes of 8 bits. Then finish_unrounded(), like finish(), gives the steps before they are
-/// rounded to whole ones, and ENCODED_ZERO is what is added to those.
-std::string unrounded_text(const RegionMatch& match);
+/// rounded to whole ones, ENCODED_ZERO is what is added to those and ENCODED_LOW the lowest that they are held to, which finish_unrounded()
+/// does itself unless IN_STEPS: all it is given counts the result's steps, and no NaN is among it.
+std::string unrounded_text(const RegionMatch& match, bool in_steps);
 
 }  // namespace hone::cuda

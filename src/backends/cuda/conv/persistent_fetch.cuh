@@ -5,7 +5,7 @@
 // other: each comes as one copy, of which every block of a CLUSTER asks for a part that all of them get. Images come piece by piece; where
 // they are rows of a matrix (PLAIN), as one copy, too. What is added to the sums is fetched, too, KEPT tiles ahead.
 //
-// Before this stand T, Sum, CODED and HAS_ZERO; GROUPS, PARTS (of 64 rows of the instruction, of a group's tile), BM and BN (a tile's pixels
+// Before this stand T, Sum, CODED and HAS_ZERO; THROUGH (the bytes through which a warp's results pass) and WHOLE_ROWS (whether rows of results begin at multiples of 16 bytes); GROUPS, PARTS (of 64 rows of the instruction, of a group's tile), BM and BN (a tile's pixels
 // and filters), FILTER_BYTES (of a step's weights, a filter), STAGES, KEPT and CLUSTER; CHANNELS, FILTERS, ROW_FILTERS (FILTERS or a multiple
 // of BN), PLAIN (a pixel's operands are a row of `rows`, not a window of x), TAPS (64 at most), TAPS_W and, per spatial axis, STRIDE, DILATION and PAD; the
 // parameters, the epilogue's switches and finish(), ends.cuh.
@@ -28,7 +28,7 @@
 #define B_AT (A_AT + STAGES * BM * ROW_BYTES)
 #define ADDED_AT (B_AT + STAGES * BN * FILTER_BYTES)
 #define ENDS_AT (ADDED_AT + (HAS_RESIDUAL ? KEPT * BM * ADDED_PIECES * 16 : 0))
-#define FULL_AT (ENDS_AT + FINISHERS * 16 * ROW_BYTES)
+#define FULL_AT (ENDS_AT + FINISHERS * THROUGH)
 #define EMPTY_AT (FULL_AT + STAGES * 8)
 #define ADDED_FULL_AT (EMPTY_AT + STAGES * 8)
 #define ADDED_EMPTY_AT (ADDED_FULL_AT + KEPT * 8)
@@ -40,9 +40,10 @@ static inline void hold(float& sum) { asm volatile("/* held */" : "+f"(sum) : : 
 static inline unsigned long long matrix_at(unsigned place) {
   return (place & 0x3ffff) >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
-// Where a piece of a row of so many lies: a multiple of four of them.
-static inline unsigned place_of(int row, int piece, int pieces) {
-  return (row * pieces + (piece ^ row % (pieces % 8 == 0 ? 8 : 4))) * 16;
+static inline unsigned place_of(int row, int piece) { return row * ROW_BYTES + (piece ^ row % 8) * 16; }
+// Of what is added: neither four pieces of two rows that follow each other nor one piece of eight rows share banks.
+static inline unsigned place_of_added(int row, int piece) {
+  return (row * ADDED_PIECES + (ADDED_PIECES % 8 == 0 ? piece ^ (row % 2 * 4 + row / 2 % 4) : piece)) * 16;
 }
 
 // A barrier in shared memory turns when so many have arrived and all bytes that were announced are there.
@@ -153,7 +154,7 @@ struct Rows {
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
       const bool there = k < DEPTH && (inside[i] >> tap & 1) != 0;
-      const unsigned place = to + place_of(row + i * ROWS_AT_ONCE, piece, 8);
+      const unsigned place = to + place_of(row + i * ROWS_AT_ONCE, piece);
       if (!HAS_ZERO || there) fetch(place, there ? x + (i64)(first[i] + ahead) * CHANNELS + channel : x, there);
       else asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" : : "r"(place), "r"(around) : "memory");
     }
@@ -166,7 +167,7 @@ static inline void fetch_added(const Added* residual, const Tiles& tile, int pix
     const int row = i / ADDED_PIECES, piece = i % ADDED_PIECES;
     const int pixel = tile.first_pixel + row, filter = tile.first_filter + piece * 16 / (int)sizeof(Added);
     const bool there = pixel < pixels && filter < FILTERS;
-    fetch(to + place_of(row, piece, ADDED_PIECES), there ? residual + (i64)pixel * FILTERS + filter : residual, there);
+    fetch(to + place_of_added(row, piece), there ? residual + (i64)pixel * FILTERS + filter : residual, there);
   }
 }
 

@@ -19,9 +19,8 @@ namespace {
 
 constexpr size_t kOffers = 5;
 constexpr int64_t kMostTaps = 64, kMostStages = 8, kMostKept = 4;
-constexpr int64_t kSharedBytes = 227 << 10,
-                  kReserved = (8 * 16 * kTiledBytes) + 1024 + 256;  // results, alignment, barriers
-constexpr int64_t kThreads = 384;
+constexpr int64_t kSharedBytes = 227 << 10, kReserved = 1024 + 256;  // alignment, barriers
+constexpr int64_t kThreads = 384, kFinishers = 8;                    // warps
 
 /// What a block computes at a time: by two groups of four warps the same tile, or by each its own, of `parts` times 64 rows for a group.
 struct Blocking {
@@ -83,15 +82,21 @@ struct PersistentCode {
   }
 };
 
-/// How shared memory is divided.
+/// How shared memory is divided; `through` are the bytes through which the results of each finishing warp pass.
 struct Division {
-  int64_t stages = 0, kept = 1, bytes = 0;
+  int64_t stages = 0, kept = 1, through = 0, bytes = 0;
 };
 
 int64_t size_of_codes_or(DType floats, bool codes) { return codes ? 1 : static_cast<int64_t>(size_of(floats)); }
+int64_t result_bytes(const Anchors& anchors) { return size_of_codes_or(anchors.floats(), anchors.match().encodes); }
+
+/// Whether 16 bytes of a row lie together in what is stored.
+bool stores_whole_rows(const Anchors& anchors) { return anchors.filters().count * result_bytes(anchors) % 16 == 0; }
 
 /// As many tiles of what is added as leave room for four stages, and as many stages as there is room for then.
-Division division_of(const PersistentTile& tile, const Anchors& anchors) {
+Division division_of(const PersistentTile& tile, bool sparse, const Anchors& anchors) {
+  const int64_t through = sparse ? 64 * 32 : stores_whole_rows(anchors) ? 0 : 16 * 64;
+  const int64_t reserved = kReserved + kFinishers * through;
   const bool residual = anchors.epilogue().residual >= 0;
   const int64_t stage = tile.pixels * kTiledBytes + tile.filters * tile.filter_bytes;
   const int64_t added = residual
@@ -102,8 +107,8 @@ Division division_of(const PersistentTile& tile, const Anchors& anchors) {
   const int64_t least = residual && tile.blocking.groups == 1 ? 2 : 1;
   Division best;
   for (int64_t kept = residual ? kMostKept : 1; kept >= least; --kept) {
-    const int64_t room = kSharedBytes - kReserved - kept * added, stages = std::min(room / stage, kMostStages);
-    if (stages >= 4 || stages > best.stages) best = {stages, kept, stages * stage + kept * added + kReserved};
+    const int64_t room = kSharedBytes - reserved - kept * added, stages = std::min(room / stage, kMostStages);
+    if (stages >= 4 || stages > best.stages) best = {stages, kept, through, stages * stage + kept * added + reserved};
     if (stages >= 4) break;
   }
   return best;
@@ -112,9 +117,8 @@ Division division_of(const PersistentTile& tile, const Anchors& anchors) {
 /// Whether 16 bytes of a row lie together in what is stored and what is added.
 bool has_whole_rows(const Anchors& anchors) {
   const RegionMatch& match = anchors.match();
-  const int64_t result = size_of_codes_or(anchors.floats(), match.encodes);
   const int64_t added = size_of_codes_or(anchors.floats(), static_cast<bool>(match.residual_codes));
-  return anchors.filters().count * std::min(result, added) % 16 == 0;
+  return anchors.filters().count * std::min(result_bytes(anchors), added) % 16 == 0;
 }
 
 std::string reason_against_tiles(const Anchors& anchors) {
@@ -130,6 +134,19 @@ std::string reason_against_tiles(const Anchors& anchors) {
 bool fits_sparse(const Anchors& anchors) {
   const RegionMatch& match = anchors.match();
   return !anchors.coded() && !match.encodes && !match.residual_codes && !anchors.patches() && has_whole_rows(anchors);
+}
+
+/// What all that is added up is multiplied by, where it is held in steps of the result: integers, and codes.
+std::optional<float> steps_per_one(const Anchors& anchors) {
+  if (!anchors.sums_integers() || (anchors.epilogue().residual >= 0 && !anchors.match().residual_codes))
+    return std::nullopt;
+  return codes_per_one(anchors.match());
+}
+
+Tensor multiplied(const Tensor& values, float factor) {
+  std::vector<float> products(values.data<float>().begin(), values.data<float>().end());
+  for (float& value : products) value *= factor;
+  return Tensor::of<float>(values.dims(), std::span<const float>(products));
 }
 
 /// Whether groups of four warps multiply on all of them (wgmma).
@@ -213,7 +230,7 @@ std::vector<PersistentTactic> choices(const Anchors& anchors, int64_t processors
     const auto with = [&](int64_t cluster) { return PersistentTactic{static_cast<int64_t>(i), cluster, sparse}; };
     const PersistentTile tile(with(1));
     if (anchors.matmuls() > 1 && filters.count % tile.filters != 0) continue;
-    if (division_of(tile, anchors).stages < 2) continue;
+    if (division_of(tile, sparse, anchors).stages < 2) continue;
     const auto cost = [&](int64_t cluster) { return cost_of(with(cluster), pixels, count, steps, processors); };
     const int64_t cluster = pixels > tile.pixels && cost(2) < cost(1) ? 2 : 1;
     list.push_back({with(cluster), cost(cluster)});
@@ -242,7 +259,7 @@ MappedRows rows_of(const PersistentCode& code, const PersistentTile& tile, const
 
 struct PersistentGemmFamily {
   static constexpr std::string_view kName = "persistent_gemm";
-  static constexpr int kVersion = 6;
+  static constexpr int kVersion = 7;
   using Params = PersistentTactic;
   using Code = PersistentCode;
 
@@ -265,11 +282,14 @@ struct PersistentGemmFamily {
     const Anchors anchors(problem.region);
     const Filters filters = anchors.filters();
     const PersistentTile tile(params);
-    const Division division = division_of(tile, anchors);
+    const Division division = division_of(tile, params.sparse, anchors);
     Built<Code> built;
     built.constants = constants_for(anchors);
-    built.constants[0] =
-        params.sparse ? tiled_sparse(built.constants[0], tile.filters) : tiled(built.constants[0], tile.filters);
+    built.constants[0] = params.sparse ? tiled_sparse(built.constants[0], tile.filters)
+                                       : tiled(built.constants[0], tile.filters, 16 / result_bytes(anchors));
+    const std::optional<float> per_one = steps_per_one(anchors);
+    if (per_one)
+      for (Tensor& ends : std::span(built.constants).subspan(1)) ends = multiplied(ends, *per_one);
     built.code = {
         .gemm = gemm_code(problem, anchors), .choice = params, .shared = division.bytes, .plain = is_plain(anchors)};
     PersistentParameters parameters;
@@ -280,13 +300,15 @@ struct PersistentGemmFamily {
         types_text(anchors) +
         fmt::format(
             "typedef {} Sum;\n#define GROUPS {}\n#define PARTS {}\n#define BM {}\n#define BN {}\n"
-            "#define FILTER_BYTES {}\n#define STAGES {}\n#define KEPT {}\n#define CLUSTER {}\n#define PLAIN {:d}\n",
+            "#define FILTER_BYTES {}\n#define STAGES {}\n#define KEPT {}\n#define THROUGH {}\n#define CLUSTER {}\n"
+            "#define PLAIN {:d}\n#define WHOLE_ROWS {:d}\n",
             anchors.sums_integers() ? "int" : "float", tile.blocking.groups, tile.blocking.parts, tile.pixels,
-            tile.filters, tile.filter_bytes, division.stages, division.kept, params.cluster, built.code.plain) +
+            tile.filters, tile.filter_bytes, division.stages, division.kept, division.through, params.cluster,
+            built.code.plain, stores_whole_rows(anchors)) +
         fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
                     built.code.gemm.filters, filters.count) +
         window_text(anchors) + declarations.text() + epilogue_text(anchors.match(), built.code.gemm.epilogue) +
-        unrounded_text(anchors.match()) + kernels::ends + kernels::persistent_fetch +
+        unrounded_text(anchors.match(), per_one.has_value()) + kernels::ends + kernels::persistent_fetch +
         tile_text(tile, params.sparse, anchors) + kernels::persistent_gemm;
     return built;
   }

@@ -13,7 +13,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
   if (threadIdx.x == 0) {
     for (int i = 0; i < STAGES; ++i) {
       init_barrier(at + FULL_AT + i * 8, PLAIN ? 1 : FETCHERS * (HAS_ZERO ? 2 : 1) + 1);
-      init_barrier(at + EMPTY_AT + i * 8, GROUPS * CLUSTER);
+      init_barrier(at + EMPTY_AT + i * 8, GROUPS * CLUSTER * SPEAKERS);
     }
     for (int i = 0; i < KEPT; ++i) {
       init_barrier(at + ADDED_FULL_AT + i * 8, FETCHERS);
@@ -77,7 +77,8 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
     const int warp = (threadIdx.x - FETCHERS) / 32, group = warp / 4, first_part = GROUPS == 2 ? group * PARTS : 0;
     const bool speaks = threadIdx.x % 128 == 0;
     const auto release = [&](unsigned count) {
-      if (!speaks) return;
+      if (SPEAKERS > 1) __syncwarp();
+      if (threadIdx.x % (128 / SPEAKERS) != 0) return;
       const unsigned barrier = at + EMPTY_AT + count % STAGES * 8;
 #if CLUSTER > 1
       for (int rank = 0; rank < CLUSTER; ++rank) arrive_in_block(barrier, rank);
@@ -117,7 +118,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
 #pragma unroll
       for (int part = 0; part < PARTS; ++part)
         finish_rows_of_warp(ends, sums[part], (first_part + part) * 64 + warp % 4 * 16, tile, images.pixels, bytes + ADDED_AT + turn % KEPT * (BM * ADDED_PIECES * 16),
-                            bytes + ENDS_AT + warp * 16 * ROW_BYTES);
+                            bytes + ENDS_AT + warp * THROUGH);
       if (HAS_RESIDUAL && threadIdx.x % 32 == 0) arrive(at + ADDED_EMPTY_AT + turn % KEPT * 8);
     }
   }

@@ -11,6 +11,7 @@
 #define PLACES_AT (BN * 64)  // behind a step's weights
 // None: the instruction reads places from registers, which the next step's would be loaded into. The other group's keep the multipliers busy.
 #define IN_FLIGHT 0
+#define SPEAKERS 4  // each warp loads its places
 
 static inline void await_steps() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
 
@@ -60,7 +61,7 @@ static inline void finish_rows_of_warp(const Ends& ends, Sum (*sums)[4], int til
     Vector<Added, 2> others[8][2];  // of eight pixels each, for either filter
 #pragma unroll
     for (int n = 0; n < 8; n += 2)
-      if (HAS_RESIDUAL) load_columns(kept_at + place_of(begin + (n + lane / 16) * 8 + lane % 8, tile_row / 8 + half, ADDED_PIECES), others[n]);
+      if (HAS_RESIDUAL) load_columns(kept_at + place_of_added(begin + (n + lane / 16) * 8 + lane % 8, tile_row / 8 + half), others[n]);
 #pragma unroll
     for (int n = 0; n < 8; n += 2) {
       Vector<Result, 2> pairs[4];

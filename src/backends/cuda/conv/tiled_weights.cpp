@@ -58,9 +58,15 @@ class SparseStep {
   std::byte *to_, *places_;
 };
 
+/// The column of the product in which a tile's filter is: lane i of four has columns 2i and 2i + 1 of every eight.
+int64_t column_of(int64_t filter, int64_t neighbours) {
+  const int64_t together = 4 * neighbours, lane = filter % together / neighbours, own = filter % neighbours;
+  return filter / together * together + own / 2 * 8 + lane * 2 + own % 2;
+}
+
 }  // namespace
 
-Tensor tiled(const Tensor& rows, int64_t tile_filters) {
+Tensor tiled(const Tensor& rows, int64_t tile_filters, int64_t neighbours) {
   constexpr int64_t kPieces = kTiledBytes / kPiece;
   const int64_t filters = rows.dims()[0], bytes = static_cast<int64_t>(rows.bytes().size()) / filters;
   const int64_t tiles = blocks_of(filters, tile_filters), steps = blocks_of(bytes, kTiledBytes);
@@ -69,7 +75,7 @@ Tensor tiled(const Tensor& rows, int64_t tile_filters) {
   std::memset(laid.bytes(), 0, static_cast<size_t>(tiles * steps * tile_filters * kTiledBytes));
   for (int64_t filter = 0; filter < filters; ++filter)
     for (int64_t at = 0; at < bytes; at += kPiece) {
-      const int64_t row = filter % tile_filters, step = at / kTiledBytes,
+      const int64_t row = column_of(filter % tile_filters, neighbours), step = at / kTiledBytes,
                     piece = at % kTiledBytes / kPiece ^ row % kPieces;
       const int64_t to = ((filter / tile_filters * steps + step) * tile_filters + row) * kTiledBytes + piece * kPiece;
       std::memcpy(laid.bytes() + to, rows.bytes().data() + filter * bytes + at, kPiece);

@@ -106,7 +106,7 @@ bool in_rows(const PoolCode& code, int64_t in, int64_t out) {
 
 struct PoolFamily {
   static constexpr std::string_view kName = "pool";
-  static constexpr int kVersion = 5;
+  static constexpr int kVersion = 6;
   using Params = NoParams;
   using Code = PoolCode;
 
@@ -133,8 +133,9 @@ struct PoolFamily {
                     .width = channels_last ? vector_width(dtype) : 1,
                     .row = channels_last ? 0 : row_of(window, dtype)};
     const std::string switches = fmt::format(
-        "typedef {} T;\n#define MAXIMUM {}\n#define CHANNELS_LAST {}\n#define V {}\n#define MOST_PLANES {}\n",
-        type_name(dtype), node->is(ops::max_pool), channels_last, code.width, kPlanes);
+        "typedef {} T;\n#define NARROW {:d}\n#define MAXIMUM {:d}\n#define CHANNELS_LAST {}\n#define V {}\n#define "
+        "MOST_PLANES {}\n",
+        type_name(dtype), size_of(dtype) <= 2, node->is(ops::max_pool), channels_last, code.width, kPlanes);
     std::string source = switches + window_text(window) + declare<PoolParameters>() + kernels::division + kernels::pool;
     if (code.row > 0)
       source += fmt::format("#define ROW {}\n#define LEFT {}\n", code.row, before_row(window)) + kernels::pool_rows;

@@ -2,7 +2,7 @@
 //
 // Max and average pooling over up to three spatial axes: a thread has a pixel, neighbouring threads neighbouring bytes. Channels-last
 // images whose channels come in whole vectors take V of them a thread, others MOST_PLANES planes where there are many. Before this stand T,
-// V, MAXIMUM, CHANNELS_LAST, the window (DEPTH, HEIGHT and WIDTH, and of each its _STRIDE and _DILATION), the
+// NARROW (whether it has 8 or 16 bits), V, MAXIMUM, CHANNELS_LAST, the window (DEPTH, HEIGHT and WIDTH, and of each its _STRIDE and _DILATION), the
 // parameters and support/division.cuh.
 
 // What is compared and added up: floats, of codes integers.
@@ -16,6 +16,69 @@ static inline int larger(int a, int b) { return a > b ? a : b; }
 typedef decltype(widened(T{})) Total;
 static inline Total both(Total a, Total b) { return MAXIMUM ? larger(a, b) : a + b; }
 #define NOTHING (MAXIMUM ? lowest(Total{}) : Total{})
+
+// What W neighbours of one pixel come to.
+template <int W, bool packed> struct Totals {
+  Total at[W];
+  Totals() {
+#pragma unroll
+    for (int i = 0; i < W; ++i) at[i] = NOTHING;
+  }
+  void add(const Vector<T, W>& part) {
+#pragma unroll
+    for (int i = 0; i < W; ++i) at[i] = both(at[i], widened(part.at[i]));
+  }
+  Vector<T, W> times(float share) const {
+    Vector<T, W> result;
+#pragma unroll
+    for (int i = 0; i < W; ++i) result.at[i] = MAXIMUM ? convert<T>(at[i]) : convert<T>(at[i] * share);
+    return result;
+  }
+};
+
+#define PACKS (MAXIMUM && NARROW && __CUDA_ARCH__ >= 900)
+#if PACKS
+// The same of elements of 8 and 16 bits, two maxima an instruction. Of four codes two are the upper halves of numbers of 16 bits as they
+// lie, and two when the word is shifted.
+static inline unsigned largest(f16, unsigned a, unsigned b) {
+  asm("max.f16x2 %0, %1, %2;" : "=r"(a) : "r"(a), "r"(b));
+  return a;
+}
+static inline unsigned largest(bf16, unsigned a, unsigned b) {
+  asm("max.bf16x2 %0, %1, %2;" : "=r"(a) : "r"(a), "r"(b));
+  return a;
+}
+static inline unsigned largest(signed char, unsigned a, unsigned b) {
+  asm("max.s16x2 %0, %1, %2;" : "=r"(a) : "r"(a), "r"(b));
+  return a;
+}
+static inline unsigned lowest_pair(f16) { return 0xfc00fc00u; }
+static inline unsigned lowest_pair(bf16) { return 0xff80ff80u; }
+static inline unsigned lowest_pair(signed char) { return 0x80008000u; }
+template <int W> struct Totals<W, true> {
+  static constexpr int kWords = W * (int)sizeof(T) / 4, kShifts = sizeof(T) == 1 ? 2 : 1;
+  unsigned at[kWords][kShifts];
+  Totals() {
+#pragma unroll
+    for (int i = 0; i < kWords; ++i)
+#pragma unroll
+      for (int s = 0; s < kShifts; ++s) at[i][s] = lowest_pair(T{});
+  }
+  void add(const Vector<T, W>& part) {
+#pragma unroll
+    for (int i = 0; i < kWords; ++i)
+#pragma unroll
+      for (int s = 0; s < kShifts; ++s) at[i][s] = largest(T{}, at[i][s], reinterpret_cast<const unsigned*>(part.at)[i] << 8 * s);
+  }
+  Vector<T, W> times(float) const {
+    Vector<T, W> result;
+#pragma unroll
+    for (int i = 0; i < kWords; ++i)
+      reinterpret_cast<unsigned*>(result.at)[i] = kShifts == 1 ? at[i][0] : __byte_perm(at[i][0], at[i][kShifts - 1], 0x3715);
+    return result;
+  }
+};
+#endif
 
 // Which steps of the window along an axis lie inside of the image, and how many before the end of its padding.
 struct Steps {
@@ -40,6 +103,7 @@ struct Steps {
 // such groups.
 template <int W, int PLANES> static inline void pool_vectors(const T* x, T* y, const Window& window, int channels, int count_pad, int results) {
   typedef Vector<T, W> Part;
+  typedef Totals<W, PACKS && W * sizeof(T) % 4 == 0> Sums;
   await_operands();
   const int item = blockIdx.x * blockDim.x + threadIdx.x;
   if (item >= results) return;
@@ -54,11 +118,7 @@ template <int W, int PLANES> static inline void pool_vectors(const T* x, T* y, c
   const Steps deep(window, 0, at[0], DEPTH, DEPTH_STRIDE, DEPTH_DILATION);
   const Steps down(window, 1, at[1], HEIGHT, HEIGHT_STRIDE, HEIGHT_DILATION);
   const Steps wide(window, 2, at[2], WIDTH, WIDTH_STRIDE, WIDTH_DILATION);
-  Total total[PLANES][W];
-#pragma unroll
-  for (int p = 0; p < PLANES; ++p)
-#pragma unroll
-    for (int i = 0; i < W; ++i) total[p][i] = NOTHING;
+  Sums totals[PLANES];
 #pragma unroll UNROLLED(DEPTH)
   for (int d = 0; d < DEPTH; ++d)
 #pragma unroll UNROLLED(HEIGHT)
@@ -72,26 +132,13 @@ template <int W, int PLANES> static inline void pool_vectors(const T* x, T* y, c
       for (int w = 0; w < WIDTH; ++w) {
         if (!wide.has(w)) continue;
 #pragma unroll
-        for (int p = 0; p < PLANES; ++p) {
-          const Part part = *reinterpret_cast<const Part*>(lines[p] + w * WIDTH_DILATION * (CHANNELS_LAST ? (i64)channels : 1));
-#pragma unroll
-          for (int i = 0; i < W; ++i) total[p][i] = both(total[p][i], widened(part.at[i]));
-        }
+        for (int p = 0; p < PLANES; ++p) totals[p].add(*reinterpret_cast<const Part*>(lines[p] + w * WIDTH_DILATION * (CHANNELS_LAST ? (i64)channels : 1)));
       }
     }
-#if !MAXIMUM
-  const float share = 1.0f / (count_pad ? deep.padded * down.padded * wide.padded : deep.inside() * down.inside() * wide.inside());
-#endif
+  const float share = MAXIMUM ? 1.0f : 1.0f / (count_pad ? deep.padded * down.padded * wide.padded : deep.inside() * down.inside() * wide.inside());
 #pragma unroll
   for (int p = 0; p < PLANES; ++p) {
-    Part result;
-#pragma unroll
-    for (int i = 0; i < W; ++i)
-#if MAXIMUM
-      result.at[i] = convert<T>(total[p][i]);
-#else
-      result.at[i] = convert<T>(total[p][i] * share);
-#endif
+    const Part result = totals[p].times(share);
     if (CHANNELS_LAST) reinterpret_cast<Part*>(y)[item] = result;
     else reinterpret_cast<Part*>(y + ((i64)rest * PLANES + p) * pixels)[item - (i64)rest * pixels] = result;
   }
