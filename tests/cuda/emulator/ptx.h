@@ -121,11 +121,16 @@ void multiply(const Operand* operands) {
   }
 }
 
-/// A matrix in shared memory: rows of 128 bytes whose pieces of 16 are exchanged by the row's number, or of 64 by half of it.
+/// A matrix in shared memory: rows of 128 bytes whose pieces of 16 are exchanged by the row's number, or of 64 by half of it; or pieces of
+/// 16 bytes of eight rows behind each other.
 template <typename T>
 T element_of(unsigned long long matrix, unsigned row, unsigned k) {
   const bool wide = matrix >> 62 == 1;
   const unsigned first = (matrix & 0x3fff) << 4, group = (matrix >> 32 & 0x3fff) << 4;
+  if (matrix >> 62 == 0) {
+    const unsigned byte = k * sizeof(T), next = (matrix >> 16 & 0x3fff) << 4;
+    return *reinterpret_cast<const T*>(own_shared() + first + byte / 16 * next + row / 8 * group + row % 8 * 16 + byte % 16);
+  }
   const unsigned at = first + row / 8 * group + row % 8 * (wide ? 128 : 64) + k * sizeof(T);
   return *reinterpret_cast<const T*>(own_shared() + (at ^ (at >> 7 & (wide ? 7 : 3)) << 4));
 }

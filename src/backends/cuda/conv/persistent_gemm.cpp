@@ -7,8 +7,8 @@
 #include <iterator>
 #include <optional>
 
-#include "backends/cuda/conv/gemm_region.h"
 #include "backends/cuda/conv/tiled_weights.h"
+#include "backends/cuda/conv/warp_groups.h"
 #include "backends/cuda/family.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/source_text.h"
@@ -18,14 +18,8 @@ namespace hone::cuda {
 namespace {
 
 constexpr size_t kOffers = 5;
-constexpr int64_t kMostTaps = 64, kMostStages = 8, kMostKept = 4;
-constexpr int64_t kSharedBytes = 227 << 10, kReserved = 1024 + 256;  // alignment, barriers
-constexpr int64_t kThreads = 384, kFinishers = 8;                    // warps
+constexpr int64_t kMostTaps = 64, kMostStages = 8;
 
-/// What a block computes at a time: by two groups of four warps the same tile, or by each its own, of `parts` times 64 rows for a group.
-struct Blocking {
-  int64_t groups, parts, columns;
-};
 constexpr std::array kBlockings{Blocking{2, 1, 256}, Blocking{2, 1, 192}, Blocking{2, 1, 128}, Blocking{2, 1, 64},
                                 Blocking{2, 2, 128}, Blocking{1, 2, 128}, Blocking{1, 2, 64},  Blocking{1, 1, 256},
                                 Blocking{1, 1, 128}, Blocking{1, 1, 64}};
@@ -62,7 +56,7 @@ struct PersistentTile {
   int64_t filter_bytes;  // of a step's weights, each
   explicit PersistentTile(const PersistentTactic& choice)
       : blocking(kBlockings[static_cast<size_t>(choice.tile)]),
-        pixels(blocking.groups * blocking.parts * 64),
+        pixels(blocking.rows()),
         filters(blocking.columns),
         filter_bytes(choice.sparse ? kSparseBytes : kTiledBytes) {
     if (choice.sparse) std::swap(pixels, filters);
@@ -77,7 +71,7 @@ struct PersistentCode {
   static void fields(auto& self, auto& visit) {
     GemmCode::fields(self.gemm, visit);
     PersistentTactic::fields(self.choice, visit);
-    visit("shared", self.shared, 0, kSharedBytes);
+    visit("shared", self.shared, 0, kGroupSharedBytes);
     visit("plain", self.plain);
   }
 };
@@ -87,47 +81,29 @@ struct Division {
   int64_t stages = 0, kept = 1, through = 0, bytes = 0;
 };
 
-int64_t size_of_codes_or(DType floats, bool codes) { return codes ? 1 : static_cast<int64_t>(size_of(floats)); }
-int64_t result_bytes(const Anchors& anchors) { return size_of_codes_or(anchors.floats(), anchors.match().encodes); }
-
-/// Whether 16 bytes of a row lie together in what is stored.
-bool stores_whole_rows(const Anchors& anchors) { return anchors.filters().count * result_bytes(anchors) % 16 == 0; }
-
 /// As many tiles of what is added as leave room for four stages, and as many stages as there is room for then.
 Division division_of(const PersistentTile& tile, bool sparse, const Anchors& anchors) {
-  const int64_t through = sparse ? 64 * 32 : stores_whole_rows(anchors) ? 0 : 16 * 64;
-  const int64_t reserved = kReserved + kFinishers * through;
+  const int64_t through = sparse ? 64 * 32 : bytes_through(anchors);
+  const int64_t reserved = kAlignmentAndBarriers + kFinishers * through;
   const bool residual = anchors.epilogue().residual >= 0;
   const int64_t stage = tile.pixels * kTiledBytes + tile.filters * tile.filter_bytes;
-  const int64_t added = residual
-                            ? tile.pixels * tile.filters *
-                                  size_of_codes_or(anchors.floats(), static_cast<bool>(anchors.match().residual_codes))
-                            : 0;
+  const int64_t added = residual ? tile.pixels * tile.filters * added_bytes(anchors) : 0;
   // Where groups take turns, a tile's place is not the one of the tile before.
   const int64_t least = residual && tile.blocking.groups == 1 ? 2 : 1;
   Division best;
   for (int64_t kept = residual ? kMostKept : 1; kept >= least; --kept) {
-    const int64_t room = kSharedBytes - reserved - kept * added, stages = std::min(room / stage, kMostStages);
+    const int64_t room = kGroupSharedBytes - reserved - kept * added, stages = std::min(room / stage, kMostStages);
     if (stages >= 4 || stages > best.stages) best = {stages, kept, through, stages * stage + kept * added + reserved};
     if (stages >= 4) break;
   }
   return best;
 }
 
-/// Whether 16 bytes of a row lie together in what is stored and what is added.
-bool has_whole_rows(const Anchors& anchors) {
-  const RegionMatch& match = anchors.match();
-  const int64_t added = size_of_codes_or(anchors.floats(), static_cast<bool>(match.residual_codes));
-  return anchors.filters().count * std::min(result_bytes(anchors), added) % 16 == 0;
-}
-
 std::string reason_against_tiles(const Anchors& anchors) {
   const Filters filters = anchors.filters();
   if (anchors.unit() != anchors.piece()) return fmt::format("{} channels", filters.channels);
   if (filters.taps > kMostTaps) return fmt::format("windows of {}", filters.taps);
-  if (anchors.epilogue().residual < 0) return {};
-  if (!has_whole_rows(anchors)) return fmt::format("sums with rows of {}", filters.count);
-  return anchors.matmuls() > 1 ? "several matmuls, and a sum" : "";
+  return reason_against_ends(anchors);
 }
 
 /// Sparse weights are multiplied by floats of 16 bits, which results and what is added are, too. Rows of patches are no rows of channels.
@@ -136,56 +112,11 @@ bool fits_sparse(const Anchors& anchors) {
   return !anchors.coded() && !match.encodes && !match.residual_codes && !anchors.patches() && has_whole_rows(anchors);
 }
 
-/// What all that is added up is multiplied by, where it is held in steps of the result: integers, and codes.
-std::optional<float> steps_per_one(const Anchors& anchors) {
-  if (!anchors.sums_integers() || (anchors.epilogue().residual >= 0 && !anchors.match().residual_codes))
-    return std::nullopt;
-  return codes_per_one(anchors.match());
-}
-
-Tensor multiplied(const Tensor& values, float factor) {
-  std::vector<float> products(values.data<float>().begin(), values.data<float>().end());
-  for (float& value : products) value *= factor;
-  return Tensor::of<float>(values.dims(), std::span<const float>(products));
-}
-
-/// Whether groups of four warps multiply on all of them (wgmma).
-bool has_warp_groups(const std::vector<std::string>& architectures) {
-  return std::ranges::all_of(architectures, [](const std::string& name) { return name == "sm_90"; });
-}
-
-/// An instruction that adds products of 64 rows by so many columns: a function of the sums, the matrices' places and, of sparse weights,
-/// which of four they are.
-std::string instruction_text(std::string_view function, int64_t columns, const Anchors& anchors,
-                             std::string_view places) {
-  const bool integers = anchors.sums_integers(), sparse = !places.empty();
-  const std::string_view type = integers ? "s8" : type_name(anchors.multiplied());
-  const int64_t sums = columns / 2;
-  std::string list, operands;
-  for (int64_t i = 0; i < sums; ++i) {
-    list += fmt::format("{}%{}", i == 0 ? "" : ", ", i);
-    operands += fmt::format("{}\"+{}\"(c[{}][{}])", i == 0 ? "" : ", ", integers ? 'r' : 'f', i / 4, i % 4);
-  }
-  const std::string types =
-      fmt::format("k{0}.{1}.{2}.{2}", anchors.coded() || sparse ? 32 : 16, integers ? "s32" : "f32", type);
-  const std::string name = fmt::format("adds_{}_{}{}{}", type, columns, sparse ? "_sparse" : "", places);
-  return fmt::format(
-      "static inline void {9}(Sum (*c)[4], unsigned long long a, unsigned long long b{10}) {{\n  asm volatile("
-      "\"{{.reg .pred {0}; setp.ne.b32 {0}, %{1}, 0; wgmma.mma_async{11}.sync.aligned.m64n{2}{3} {{{4}}}, %{5}, %{6}, "
-      "{12}{0}{7};}}\""
-      " : {8} : \"l\"(a), \"l\"(b), \"r\"(1){13});\n}}\n",
-      name, sums + 2, columns, types, list, sums, sums + 1,
-      integers          ? ""
-      : anchors.coded() ? ", 1, 1"
-                        : ", 1, 1, 0, 0",
-      operands, function, sparse ? ", unsigned places" : "", sparse ? ".sp" : "",
-      sparse ? fmt::format("%{}, {}, ", sums + 3, places) : "", sparse ? ", \"r\"(places)" : "");
-}
-
 /// What a group does with a tile, and the instructions for it.
 std::string tile_text(const PersistentTile& tile, bool sparse, const Anchors& anchors) {
   const int64_t columns = tile.blocking.columns;
-  if (!sparse) return instruction_text("multiply_group", columns, anchors, "") + kernels::dense_tile;
+  if (!sparse)
+    return instruction_text("multiply_group", columns, anchors, "") + kernels::dense_tile + kernels::dense_ends;
   return instruction_text("multiply_half_0", columns, anchors, "0") +
          instruction_text("multiply_half_1", columns, anchors, "1") + kernels::sparse_tile;
 }
@@ -265,7 +196,7 @@ struct PersistentGemmFamily {
 
   static void propose(const Problem& problem, Candidates& out) {
     const Anchors anchors(problem.region);
-    if (!anchors.found() || !has_warp_groups(architectures_of(problem))) return;
+    if (!anchors.found() || !has_warp_groups(problem)) return;
     std::string reason = reason_against_anchors(problem, anchors);
     if (reason.empty()) reason = reason_against_tiles(anchors);
     if (!reason.empty()) return out.refuse(kName, std::move(reason));
@@ -287,9 +218,7 @@ struct PersistentGemmFamily {
     built.constants = constants_for(anchors);
     built.constants[0] = params.sparse ? tiled_sparse(built.constants[0], tile.filters)
                                        : tiled(built.constants[0], tile.filters, 16 / result_bytes(anchors));
-    const std::optional<float> per_one = steps_per_one(anchors);
-    if (per_one)
-      for (Tensor& ends : std::span(built.constants).subspan(1)) ends = multiplied(ends, *per_one);
+    finish_in_steps(anchors, built.constants);
     built.code = {
         .gemm = gemm_code(problem, anchors), .choice = params, .shared = division.bytes, .plain = is_plain(anchors)};
     PersistentParameters parameters;
@@ -301,15 +230,14 @@ struct PersistentGemmFamily {
         fmt::format(
             "typedef {} Sum;\n#define GROUPS {}\n#define PARTS {}\n#define BM {}\n#define BN {}\n"
             "#define FILTER_BYTES {}\n#define STAGES {}\n#define KEPT {}\n#define THROUGH {}\n#define CLUSTER {}\n"
-            "#define PLAIN {:d}\n#define WHOLE_ROWS {:d}\n",
+            "#define PLAIN {:d}\n",
             anchors.sums_integers() ? "int" : "float", tile.blocking.groups, tile.blocking.parts, tile.pixels,
             tile.filters, tile.filter_bytes, division.stages, division.kept, division.through, params.cluster,
-            built.code.plain, stores_whole_rows(anchors)) +
+            built.code.plain) +
         fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
                     built.code.gemm.filters, filters.count) +
-        window_text(anchors) + declarations.text() + epilogue_text(anchors.match(), built.code.gemm.epilogue) +
-        unrounded_text(anchors.match(), per_one.has_value()) + kernels::ends + kernels::persistent_fetch +
-        tile_text(tile, params.sparse, anchors) + kernels::persistent_gemm;
+        window_text(anchors) + declarations.text() + ends_text(anchors, built.code.gemm) + kernels::warp_groups +
+        kernels::persistent_fetch + tile_text(tile, params.sparse, anchors) + kernels::persistent_gemm;
     return built;
   }
 
@@ -327,11 +255,8 @@ struct PersistentGemmFamily {
     const int64_t tiles =
         blocks_of(blocks_of(images.pixels, tile.pixels), cluster) * blocks_of(code.gemm.filters, tile.filters);
     GridLaunch launch =
-        launch_of(*context.module, parameters, {{cluster}, kThreads, static_cast<unsigned>(code.shared)});
-    // No more than run at once, or the others would begin when these have done their share.
-    const int64_t known = cluster > 1 ? clusters_at_once(launch, cluster) : 0;
-    const int64_t at_once = known > 0 ? known : std::max<int64_t>(context.processors / cluster, 1);
-    launch.grid.x = cluster * std::min(tiles, at_once);
+        launch_of(*context.module, parameters, {{cluster}, kGroupThreads, static_cast<unsigned>(code.shared)});
+    launch.grid.x = blocks_that_stay(launch, cluster, tiles, context);
     return single(context, std::move(launch));
   }
 };

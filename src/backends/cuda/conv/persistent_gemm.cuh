@@ -4,7 +4,7 @@
 // result. Four of a block's warps (one thread, where all are whole copies) fetch operands, as far ahead as there is room; two groups of four multiply (wgmma), both the same tile
 // (GROUPS 2) or each its own, so that one finishes its sums while the other multiplies. Nobody waits for the whole block.
 //
-// Before this stand persistent_fetch.cuh and what a group does with a tile: dense_tile.cuh, or sparse_tile.cuh.
+// Before this stand persistent_fetch.cuh and what a group does with a tile: dense_tile.cuh and dense_ends.cuh, or sparse_tile.cuh.
 
 extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHERS, 1) persistent_gemm(PERSISTENT_GEMM_PARAMETERS) {
   extern __shared__ uint4 memory[];
@@ -28,6 +28,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
   __syncthreads();
 #endif
   Tiles tile(images.pixels);
+  const auto pixel_of = [&](int row) { return row < images.pixels ? row : -1; };
   unsigned step_of_block = 0;  // of all tiles
 
   const auto fetch_weights = [&](int step, unsigned count) {
@@ -67,7 +68,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
       }
       if (HAS_RESIDUAL) {
         await_turn(at + ADDED_EMPTY_AT + turn % KEPT * 8, turn / KEPT - 1);
-        fetch_added(residual, tile, images.pixels, at + ADDED_AT + turn % KEPT * (BM * ADDED_PIECES * 16));
+        fetch_added(residual, tile, pixel_of, threadIdx.x, FETCHERS, at + ADDED_AT + turn % KEPT * (BM * ADDED_PIECES * 16));
         arrive_when_fetched(at + ADDED_FULL_AT + turn % KEPT * 8);
       }
     }
@@ -117,8 +118,9 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
       if (HAS_RESIDUAL) await_turn(at + ADDED_FULL_AT + turn % KEPT * 8, turn / KEPT);
 #pragma unroll
       for (int part = 0; part < PARTS; ++part)
-        finish_rows_of_warp(ends, sums[part], (first_part + part) * 64 + warp % 4 * 16, tile, images.pixels, bytes + ADDED_AT + turn % KEPT * (BM * ADDED_PIECES * 16),
+        finish_rows_of_warp(ends, sums[part], (first_part + part) * 64 + warp % 4 * 16, tile, pixel_of, bytes + ADDED_AT + turn % KEPT * (BM * ADDED_PIECES * 16),
                             bytes + ENDS_AT + warp * THROUGH);
+      if (HAS_RESIDUAL) __syncwarp();
       if (HAS_RESIDUAL && threadIdx.x % 32 == 0) arrive(at + ADDED_EMPTY_AT + turn % KEPT * 8);
     }
   }

@@ -46,7 +46,7 @@ static inline void store_columns(unsigned to, const Vector<Result, 2>* pairs) {
 }
 
 // A warp finishes 16 filters of a tile, from `tile_row`, for 64 pixels at a time; they pass through `to`, 32 bytes of a pixel.
-static inline void finish_rows_of_warp(const Ends& ends, Sum (*sums)[4], int tile_row, const Tiles& tile, int pixels, char* kept, char* to) {
+template <typename PixelOf> static inline void finish_rows_of_warp(const Ends& ends, Sum (*sums)[4], int tile_row, const Tiles& tile, const PixelOf& pixel_of, char* kept, char* to) {
   const int lane = threadIdx.x % 32, half = lane / 8 % 2, first_filter = tile.first_filter + tile_row;
   const unsigned kept_at = (unsigned)__cvta_generic_to_shared(kept), to_at = (unsigned)__cvta_generic_to_shared(to);
   const auto place_in_to = [](int pixel, int piece) { return pixel * 32 + (piece ^ pixel / 4 % 2) * 16; };
@@ -76,8 +76,8 @@ static inline void finish_rows_of_warp(const Ends& ends, Sum (*sums)[4], int til
     __syncwarp();
 #pragma unroll
     for (int i = lane; i < 128; i += 32) {
-      const int pixel = tile.first_pixel + begin + i / 2, piece = i % 2;
-      if (pixel < pixels && (FILTERS % BN == 0 || first_filter + piece * 8 < FILTERS))
+      const int pixel = pixel_of(tile.first_pixel + begin + i / 2), piece = i % 2;
+      if (pixel >= 0 && (FILTERS % BN == 0 || first_filter + piece * 8 < FILTERS))
         *reinterpret_cast<uint4*>(results + (i64)pixel * ROW_FILTERS + piece * 8) = *reinterpret_cast<const uint4*>(to + place_in_to(i / 2, piece));
     }
     __syncwarp();

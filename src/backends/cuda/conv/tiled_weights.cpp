@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/cuda/support/source_text.h"
+#include "base/checked.h"
 #include "base/error.h"
 
 namespace hone::cuda {
@@ -80,6 +81,21 @@ Tensor tiled(const Tensor& rows, int64_t tile_filters, int64_t neighbours) {
       const int64_t to = ((filter / tile_filters * steps + step) * tile_filters + row) * kTiledBytes + piece * kPiece;
       std::memcpy(laid.bytes() + to, rows.bytes().data() + filter * bytes + at, kPiece);
     }
+  return laid.finish();
+}
+
+Tensor in_chunks(const Tensor& rows, int64_t chunk_bytes) {
+  const auto size = static_cast<int64_t>(size_of(rows.dtype()));
+  const int64_t filters = rows.dims()[0], taps = rows.dims()[1], bytes = rows.dims()[2] * size;
+  const int64_t chunks = bytes / chunk_bytes, stride = round_up(taps * chunk_bytes, kTiledBytes);
+  TensorBuilder laid(rows.dtype(), {filters, chunks, stride / size});
+  std::memset(laid.bytes(), 0, static_cast<size_t>(filters * chunks * stride));
+  for (int64_t filter = 0; filter < filters; ++filter)
+    for (int64_t chunk = 0; chunk < chunks; ++chunk)
+      for (int64_t tap = 0; tap < taps; ++tap)
+        std::memcpy(laid.bytes() + (filter * chunks + chunk) * stride + tap * chunk_bytes,
+                    rows.bytes().data() + (filter * taps + tap) * bytes + chunk * chunk_bytes,
+                    static_cast<size_t>(chunk_bytes));
   return laid.finish();
 }
 

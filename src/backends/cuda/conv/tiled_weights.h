@@ -15,6 +15,9 @@ inline constexpr int64_t kTiledBytes = 128, kSparseBytes = 64 + 8;
 /// number. Of every eight columns of the product a thread has two neighbours: filters lie such that a thread has `neighbours` side by side,
 /// an even number of which four divide a tile. Zeros fill the last step and tile.
 Tensor tiled(const Tensor& rows, int64_t tile_filters, int64_t neighbours);
+/// Of rows [filter][tap][channel], the same with so many bytes of the channels at a time: [filter][chunk][tap][bytes of the chunk], zeros
+/// behind a chunk's taps up to whole steps.
+Tensor in_chunks(const Tensor& rows, int64_t chunk_bytes);
 /// Of rows of floats of 16 bits of 2:4 structure: [tile][step], and in a step 64 bytes of each filter, pieces of 16 exchanged by half its
 /// number; behind them, for 64 filters at a time, a word for each of 128 threads (PTX, wgmma.mma_async.sp, metadata of .f16). Throws Error
 /// where more than two of four are not zero.
