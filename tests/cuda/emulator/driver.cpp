@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "mapped_rows.h"
+#include "mapped_operand.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default"))) CUresult
 
@@ -157,16 +157,26 @@ EXPORT cuModuleGetFunction(CUfunction* function, CUmodule module, const char* na
   return *function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 EXPORT cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* from,
-                              const cuuint64_t* sizes, const cuuint64_t*, const cuuint32_t* box, const cuuint32_t*,
-                              CUtensorMapInterleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion,
-                              CUtensorMapFloatOOBfill) {
-  if (type != CU_TENSOR_MAP_DATA_TYPE_UINT8 || rank != 2 || box[0] != 128 || box[1] > 256 || sizes[0] % 16 != 0 ||
-      swizzle != CU_TENSOR_MAP_SWIZZLE_128B || reinterpret_cast<size_t>(from) % 16 != 0)
+                              const cuuint64_t* sizes, const cuuint64_t* steps, const cuuint32_t* box,
+                              const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle swizzle,
+                              CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+  const bool exchanges = swizzle == (box[0] == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+                                     : box[0] == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                    : CU_TENSOR_MAP_SWIZZLE_32B);
+  if (type != CU_TENSOR_MAP_DATA_TYPE_UINT8 || rank < 2 || rank > 4 || box[0] % 32 != 0 || box[0] > 128 ||
+      sizes[0] % 16 != 0 || !exchanges || reinterpret_cast<size_t>(from) % 16 != 0)
     return CUDA_ERROR_INVALID_VALUE;
-  const emulated::MappedRows rows{static_cast<const char*>(from), static_cast<long long>(sizes[1]),
-                                  static_cast<long long>(sizes[0]), box[1]};
-  static_assert(sizeof rows <= sizeof *map);
-  std::memcpy(map, &rows, sizeof rows);
+  emulated::MappedOperand operand{static_cast<const char*>(from), {1, 1, 1, 1}, {1, 1, 1, 1}, rank};
+  cuuint64_t step = 1;
+  for (cuuint32_t i = 0; i < rank; ++i) {
+    step *= sizes[i];
+    if (box[i] == 0 || box[i] > 256 || sizes[i] == 0 || (i + 1 < rank && steps[i] != step))
+      return CUDA_ERROR_INVALID_VALUE;
+    operand.sizes[i] = static_cast<long long>(sizes[i]);
+    operand.box[i] = box[i];
+  }
+  static_assert(sizeof operand <= sizeof *map);
+  std::memcpy(map, &operand, sizeof operand);
   return CUDA_SUCCESS;
 }
 EXPORT cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments, void**) {

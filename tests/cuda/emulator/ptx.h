@@ -4,7 +4,9 @@
 // here ends the program and names itself.
 #pragma once
 
-#include "mapped_rows.h"
+#include <array>
+
+#include "mapped_operand.h"
 
 namespace emulated {
 
@@ -121,18 +123,13 @@ void multiply(const Operand* operands) {
   }
 }
 
-/// A matrix in shared memory: rows of 128 bytes whose pieces of 16 are exchanged by the row's number, or of 64 by half of it; or pieces of
-/// 16 bytes of eight rows behind each other.
+/// A matrix in shared memory: rows of 128, 64 or 32 bytes whose pieces of 16 are exchanged by bits of where they lie.
 template <typename T>
 T element_of(unsigned long long matrix, unsigned row, unsigned k) {
-  const bool wide = matrix >> 62 == 1;
+  const unsigned bytes = 256u >> (matrix >> 62);
   const unsigned first = (matrix & 0x3fff) << 4, group = (matrix >> 32 & 0x3fff) << 4;
-  if (matrix >> 62 == 0) {
-    const unsigned byte = k * sizeof(T), next = (matrix >> 16 & 0x3fff) << 4;
-    return *reinterpret_cast<const T*>(own_shared() + first + byte / 16 * next + row / 8 * group + row % 8 * 16 + byte % 16);
-  }
-  const unsigned at = first + row / 8 * group + row % 8 * (wide ? 128 : 64) + k * sizeof(T);
-  return *reinterpret_cast<const T*>(own_shared() + (at ^ (at >> 7 & (wide ? 7 : 3)) << 4));
+  const unsigned at = first + row / 8 * group + row % 8 * bytes + k * sizeof(T);
+  return *reinterpret_cast<const T*>(own_shared() + (at ^ (at >> 7 & (bytes / 16 - 1)) << 4));
 }
 
 /// 64 rows of A by kColumns of B, 32 bytes of each, by four warps. Both have arrived: they are read at once.
@@ -281,24 +278,39 @@ inline void copy_for_blocks(const Operand* operands, unsigned blocks) {
         told.settle();
       });
 }
-/// A box of rows, whose pieces of 16 bytes are exchanged by the row's number; zeros where there is nothing.
-inline void copy_box(const Operand* operands) {
-  const MappedRows& rows = *operands[1].as<const MappedRows*>();
-  char *const to = operands[0].shared(), *const barrier = operands[4].shared();
-  const int first_byte = operands[2].as<int>(), first_row = operands[3].as<int>();
-  if (static_cast<size_t>(to - own_shared()) % 1024 != 0) fail("a box that does not begin at a multiple of 1024 bytes");
-  if (first_byte % 16 != 0) fail("a box of odd bytes");
+/// A box whose pieces of 16 bytes are exchanged by bits of where they lie; zeros where there is nothing.
+template <unsigned kAxes>
+void copy_box(const Operand* operands) {
+  const MappedOperand& whole = *operands[1].as<const MappedOperand*>();
+  const long long to = operands[0].shared() - own_shared();
+  char *const shared = own_shared(), *const barrier = operands[kAxes + 2].shared();
+  if (whole.axes != kAxes) fail("a box of another number of axes than its tensor");
+  if (to % 128 != 0) fail("a box that does not begin at a multiple of 128 bytes");
+  std::array<int, 4> first{};
+  for (unsigned i = 0; i < kAxes; ++i) first[i] = operands[2 + i].as<int>();
+  if (first[0] % 16 != 0) fail("a box of odd bytes");
   late.push_back([=] {
-    for (int row = 0; row < rows.box_rows; ++row)
-      for (int piece = 0; piece < 8; ++piece) {
-        char* const place = to + row * 128 + (piece ^ row % 8) * 16;
-        const long long byte = first_byte + piece * 16;  // rows are whole pieces, and so are boxes
-        if (first_row + row < rows.rows && byte < rows.row_bytes)
-          memcpy(place, rows.from + (first_row + row) * rows.row_bytes + byte, 16);
-        else memset(place, 0, 16);
+    const unsigned width = whole.box[0], rows = whole.box[1] * whole.box[2] * whole.box[3];
+    for (unsigned row = 0; row < rows; ++row) {
+      unsigned rest = row;
+      long long from = 0, step = whole.sizes[0];
+      bool there = true;
+      for (unsigned i = 1; i < 4; ++i) {
+        const long long at = first[i] + rest % whole.box[i];
+        rest /= whole.box[i];
+        there = there && at >= 0 && at < whole.sizes[i];
+        from += at * step;
+        step *= whole.sizes[i];
       }
+      for (unsigned byte = 0; byte < width; byte += 16) {
+        const long long straight = to + row * width + byte, place = straight ^ (straight >> 7 & (width / 16 - 1)) << 4;
+        const long long at = first[0] + byte;  // rows are whole pieces, and so are boxes
+        if (there && at >= 0 && at < whole.sizes[0]) memcpy(shared + place, whole.from + from + at, 16);
+        else memset(shared + place, 0, 16);
+      }
+    }
     auto& told = *reinterpret_cast<Barrier*>(barrier);
-    told.bytes -= 128 * static_cast<int>(rows.box_rows);
+    told.bytes -= static_cast<int>(width * rows);
     told.settle();
   });
 }
@@ -412,7 +424,8 @@ constexpr Instruction kInstructions[] = {
      [](const Operand* o) { copy_for_blocks(o, 1u << own_block()); }},
     {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [",
      [](const Operand* o) { copy_for_blocks(o, o[4].as<unsigned short>()); }},
-    {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [", copy_box},
+    {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [", copy_box<2>},
+    {"cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [", copy_box<4>},
     {"mapa.shared::cluster.u32 ",
      [](const Operand* o) { o[0].as<unsigned>() = o[1].as<unsigned>() | (o[2].as<unsigned>() + 1) << kBlockShift; }},
     {"ld.shared::cluster.f32 ", load_of_block<1>},

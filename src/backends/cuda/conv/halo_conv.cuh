@@ -4,26 +4,27 @@
 // cover, its pixels and a halo around them, is fetched once, CHUNK bytes of each pixel's channels at a time.
 //
 // Pixels are numbered with zeros between them, rows of PITCH and images of IMAGE_ROWS rows: then a tap lies the same way from every pixel, and
-// a tile's rows for it are those of another tap, further on. The instruction reads them eight by eight, 16 bytes of each: pieces of 16
-// bytes lie [piece][pixel]. Where all weights of a block's tiles fit (RESIDENT) they come once, else a step of 128 bytes of each filter after the
-// other. One warp fetches weights, three images; two groups of four multiply, as in persistent_gemm.
+// a tile's rows for it are those of another tap, further on. Whole rows of images come as the engine that copies tensors writes them, a
+// pixel's pieces of 16 bytes exchanged by bits of where it lies; the multiplying instruction knows them wherever its rows begin. Where all
+// weights of a block's tiles fit (RESIDENT) they come once, else a step of 128 bytes of each filter after the other. One warp fetches weights, one images,
+// two what is added; two groups of four multiply, both the same tile (GROUPS 2) or each its own.
 //
-// Before this stand CODED and HAS_ZERO, GROUPS and PARTS; CHANNELS, ROW_FILTERS, TAPS, TAPS_W, PAD and DILATION of both axes; IN_H, IN_W, OUT_H, OUT_W,
-// PITCH and IMAGE_ROWS; CHUNK, BUFFERS (of chunks of images), STAGES (of weights), RESIDENT and THROUGH; the parameters, warp_groups.cuh,
-// multiply_group(), written for BN columns, and dense_ends.cuh.
+// Before this stand CODED and HAS_ZERO, GROUPS and PARTS; CHANNELS, ROW_FILTERS, TAPS, TAPS_W, PAD and DILATION of both axes; OUT_H, OUT_W, PITCH and
+// IMAGE_ROWS; CHUNK, MOST_ROWS (that a tile's windows touch), BUFFERS (of chunks of images), STAGES (of weights), RESIDENT and THROUGH; the parameters,
+// warp_groups.cuh, multiply_group(), written for BN columns, and dense_ends.cuh.
 
 #define COLUMNS BN
-#define PIECES (CHUNK / 16)
 #define CHUNKS (CHANNELS * (int)sizeof(T) / CHUNK)
-#define CHUNK_STEPS ((TAPS * CHUNK + ROW_BYTES - 1) / ROW_BYTES)
+#define STEP_TAPS (ROW_BYTES / CHUNK)
+#define CHUNK_STEPS ((TAPS + STEP_TAPS - 1) / STEP_TAPS)
 #define STEPS (CHUNKS * CHUNK_STEPS)
 #define IMAGE (IMAGE_ROWS * PITCH)
 #define BEFORE (PAD_H * PITCH + PAD_W)  // pixels between the first one of a tile's windows and its own first
 #define COVERED (BM + (TAPS / TAPS_W - 1) * DILATION_H * PITCH + (TAPS_W - 1) * DILATION_W)
-#define IMAGE_FETCHERS (FETCHERS - 32)
+#define ADDERS (FETCHERS - 64)  // threads that fetch what is added
 
 #define STEP_BYTES (BN * ROW_BYTES)
-#define BUFFER_BYTES (PIECES * HALO * 16)
+#define BUFFER_BYTES ((MOST_ROWS * PITCH * CHUNK + 1023) / 1024 * 1024)
 #define WEIGHTS_AT 0
 #define IMAGES_AT (WEIGHTS_AT + STAGES * STEP_BYTES)
 #define ADDED_AT (IMAGES_AT + BUFFERS * BUFFER_BYTES)
@@ -36,44 +37,36 @@
 #define ADDED_EMPTY_AT (ADDED_FULL_AT + KEPT * 8)
 #define MULTIPLIED_AT (ADDED_EMPTY_AT + KEPT * 8)
 
-// Pixels by pieces of 16 bytes, as multiply_group() is told of them: eight behind each other, pieces HALO pixels apart.
+// matrix_at(), of pixels of CHUNK bytes.
 static inline unsigned long long pixels_at(unsigned place) {
-  return (place & 0x3ffff) >> 4 | (unsigned long long)HALO << 16 | 8ull << 32;
+  return (place & 0x3ffff) >> 4 | 1ull << 16 | (unsigned long long)(CHUNK / 2) << 32 | (CHUNK == 128 ? 1ull : CHUNK == 64 ? 2ull : 3ull) << 62;
 }
 
-// A chunk of what a tile covers, on its way to shared memory; `around` stands where there is no image.
-static inline void fetch_chunk(const T* x, int images, int first_pixel, int chunk, unsigned around, unsigned to) {
-  constexpr int kStep = IMAGE_FETCHERS / PIECES, kPiece = 16 / (int)sizeof(T);
-  const int thread = threadIdx.x - 32, piece = thread % PIECES;
-#pragma unroll 4
-  for (int at = thread / PIECES; at < COVERED; at += kStep) {
-    const unsigned pixel = first_pixel - BEFORE + at + IMAGE;  // none is below 0
-    const unsigned image = pixel / IMAGE, row = pixel % IMAGE / PITCH, column = pixel % PITCH;
-    const bool there = image > 0 && image <= (unsigned)images && row < IN_H && column < IN_W;
-    const unsigned place = to + (piece * HALO + at) * 16;
-    const i64 from = (((i64)image - 1) * IN_H + row) * IN_W + column;
-    if (!HAS_ZERO || there) fetch(place, there ? x + from * CHANNELS + (chunk * PIECES + piece) * kPiece : x, there);
-    else asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" : : "r"(place), "r"(around) : "memory");
+// Where a tile's windows begin: a row of all images, counted from one image before the first, and a pixel of it.
+struct Begin {
+  unsigned row, pixel;
+  Begin(int first_pixel) {
+    const unsigned at = first_pixel - BEFORE + IMAGE;
+    row = at / PITCH;
+    pixel = at % PITCH;
   }
+  unsigned rows() const { return (pixel + COVERED + PITCH - 1) / PITCH; }
+};
+
+// A row of an image, CHUNK bytes of each pixel, on its way to shared memory; zeros behind it, and where there is no image.
+static inline void fetch_row(const TensorMap& x, int chunk, unsigned row, unsigned to, unsigned barrier) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" : : "r"(to), "l"(&x), "r"(chunk * CHUNK), "r"(0), "r"((int)(row % IMAGE_ROWS)), "r"((int)(row / IMAGE_ROWS) - 1), "r"(barrier) : "memory");
 }
 
-// A step's products, 32 bytes of the depth at a time: of which tap and which of the chunk's pieces is known.
-template <int step> static inline void multiply_step(Sum (*sums)[COLUMNS / 8][4], unsigned pixels, unsigned filters) {
+// The products of some taps, STEP_TAPS of which are a step, with pixels from `pixels` on.
+template <int taps> static inline void multiply_taps(Sum (*sums)[COLUMNS / 8][4], int first_tap, unsigned pixels, unsigned filters) {
 #pragma unroll
-  for (int byte = 0; byte < ROW_BYTES; byte += 32) {
-    const int at = step * ROW_BYTES + byte, tap = at / CHUNK, piece = at % CHUNK / 16;
-    if (tap >= TAPS) break;
-    const int ahead = tap / TAPS_W * DILATION_H * PITCH + tap % TAPS_W * DILATION_W;
+  for (int i = 0; i < taps; ++i) {
+    const int tap = first_tap + i, ahead = tap / TAPS_W * DILATION_H * PITCH + tap % TAPS_W * DILATION_W;
 #pragma unroll
-    for (int part = 0; part < PARTS; ++part) multiply_group(sums[part], pixels_at(pixels + (piece * HALO + part * 64 + ahead) * 16), matrix_at(filters + byte));
-  }
-}
-
-template <int value_> struct Step { static constexpr int value = value_; };
-template <int count, int step = 0, typename F> static inline void for_each_step(const F& f) {
-  if constexpr (step < count) {
-    f(Step<step>{});
-    for_each_step<count, step + 1>(f);
+    for (int byte = 0; byte < CHUNK; byte += 32)
+#pragma unroll
+      for (int part = 0; part < PARTS; ++part) multiply_group(sums[part], pixels_at(pixels + (part * 64 + ahead) * CHUNK + byte), matrix_at(filters + i * CHUNK + byte));
   }
 }
 
@@ -87,11 +80,11 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
       init_barrier(at + EMPTY_AT + i * 8, GROUPS * CLUSTER);
     }
     for (int i = 0; i < BUFFERS; ++i) {
-      init_barrier(at + THERE_AT + i * 8, IMAGE_FETCHERS * (HAS_ZERO ? 2 : 1));
+      init_barrier(at + THERE_AT + i * 8, 1);
       init_barrier(at + READ_AT + i * 8, GROUPS);
     }
     for (int i = 0; i < KEPT; ++i) {
-      init_barrier(at + ADDED_FULL_AT + i * 8, IMAGE_FETCHERS);
+      init_barrier(at + ADDED_FULL_AT + i * 8, ADDERS);
       init_barrier(at + ADDED_EMPTY_AT + i * 8, 4 * GROUPS);
     }
     for (int group = 0; group < 2; ++group) init_barrier(at + MULTIPLIED_AT + group * 8, 1);
@@ -131,23 +124,23 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
           await_turn(at + EMPTY_AT + turn % STAGES * 8, turn / STAGES - 1);
           fetch_weights(step, turn);
         }
-    if (threadIdx.x >= 32) {
-      const unsigned around = HAS_ZERO ? ((int)numbers.at[0] & 0xff) * 0x01010101u : 0;  // the operand's zero point
-      for (unsigned turn = 0, chunks = 0; tile.any(); tile.next(), ++turn) {
+    if (threadIdx.x / 32 == 1)
+      for (unsigned chunks = 0; tile.any(); tile.next()) {
+        const Begin begin(tile.first_pixel);
         for (int chunk = 0; chunk < CHUNKS; ++chunk, ++chunks) {
-          const unsigned buffer = chunks % BUFFERS, barrier = at + THERE_AT + buffer * 8;
+          const unsigned buffer = chunks % BUFFERS, barrier = at + THERE_AT + buffer * 8, lane = threadIdx.x % 32;
           await_turn(at + READ_AT + buffer * 8, chunks / BUFFERS - 1);
-          fetch_chunk(x, count, tile.first_pixel, chunk, around, at + IMAGES_AT + buffer * BUFFER_BYTES);
-          arrive_when_fetched(barrier);
-          if (HAS_ZERO) arrive(barrier);  // what was stored is there, too
-        }
-        if (HAS_RESIDUAL) {
-          await_turn(at + ADDED_EMPTY_AT + turn % KEPT * 8, turn / KEPT - 1);
-          fetch_added(residual, tile, pixel_of, threadIdx.x - 32, IMAGE_FETCHERS, at + ADDED_AT + turn % KEPT * (BM * ADDED_PIECES * 16));
-          arrive_when_fetched(at + ADDED_FULL_AT + turn % KEPT * 8);
+          if (lane == 0) announce(barrier, begin.rows() * (PITCH * CHUNK));
+          __syncwarp();
+          for (unsigned row = lane; row < begin.rows(); row += 32) fetch_row(x, chunk, begin.row + row, at + IMAGES_AT + buffer * BUFFER_BYTES + row * (PITCH * CHUNK), barrier);
         }
       }
-    }
+    if (HAS_RESIDUAL && threadIdx.x >= 64)
+      for (unsigned turn = 0; tile.any(); tile.next(), ++turn) {
+        await_turn(at + ADDED_EMPTY_AT + turn % KEPT * 8, turn / KEPT - 1);
+        fetch_added(residual, tile, pixel_of, threadIdx.x - 64, ADDERS, at + ADDED_AT + turn % KEPT * (BM * ADDED_PIECES * 16));
+        arrive_when_fetched(at + ADDED_FULL_AT + turn % KEPT * 8);
+      }
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 208;");
     const Ends ends = {bias, factors, residual, numbers, {y0, y1, y2, y3}};
@@ -172,37 +165,36 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
         chunks += CHUNKS;
         continue;
       }
-      // A barrier tells one turn from the next, not from the next but one: groups multiply one after the other.
-      if (GROUPS == 1 && turn > 0) await_turn(at + MULTIPLIED_AT + (1 - group) * 8, (turn - 1) / 2);
+      // A barrier tells one turn from the next, not from the next but one: groups multiply one after the other. Where weights are there for
+      // good, nothing is gained by that.
+      if (GROUPS == 1 && !RESIDENT && turn > 0) await_turn(at + MULTIPLIED_AT + (1 - group) * 8, (turn - 1) / 2);
       Sum sums[PARTS][COLUMNS / 8][4] = {};
+#pragma unroll
+      for (int part = 0; part < PARTS; ++part) hold(sums[part]);
+      const unsigned first = (Begin(tile.first_pixel).pixel + first_part * 64) * CHUNK;
       for (int chunk = 0; chunk < CHUNKS; ++chunk, ++chunks) {
         await_turn(at + THERE_AT + chunks % BUFFERS * 8, chunks / BUFFERS);
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        const unsigned pixels = at + IMAGES_AT + chunks % BUFFERS * BUFFER_BYTES + first_part * 64 * 16;
-        const auto multiply = [&](auto step_of_chunk) {
-          constexpr int kStep = decltype(step_of_chunk)::value;
-          const unsigned stage = RESIDENT ? chunk * CHUNK_STEPS + kStep : step_of_block % STAGES;
+        const unsigned pixels = at + IMAGES_AT + chunks % BUFFERS * BUFFER_BYTES + first;
+        const auto multiply = [&](int step, auto taps) {
+          const unsigned stage = RESIDENT ? chunk * CHUNK_STEPS + step : step_of_block % STAGES;
           await_turn(at + FULL_AT + stage * 8, RESIDENT ? 0 : step_of_block / STAGES);
           asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-          multiply_step<kStep>(sums, pixels, at + WEIGHTS_AT + stage * STEP_BYTES);
+          multiply_taps<decltype(taps)::value>(sums, step * STEP_TAPS, pixels, at + WEIGHTS_AT + stage * STEP_BYTES);
           asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
           asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-          if (chunk > 0 || kStep > 0) release_step(step_of_block - 1);
-          if (chunk > 0 && kStep == 0) release_chunk(chunks - 1);
+          if (chunk > 0 || step > 0) release_step(step_of_block - 1);
+          if (chunk > 0 && step == 0) release_chunk(chunks - 1);
           ++step_of_block;
         };
-        for_each_step<CHUNK_STEPS>(multiply);
+        for (int step = 0; step < TAPS / STEP_TAPS; ++step) multiply(step, Known<STEP_TAPS>{});
+        if constexpr (TAPS % STEP_TAPS != 0) multiply(TAPS / STEP_TAPS, Known<TAPS % STEP_TAPS>{});
       }
       asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
-      for (int part = 0; part < PARTS; ++part)
-#pragma unroll
-        for (int n = 0; n < COLUMNS / 8; ++n)
-#pragma unroll
-          for (int i = 0; i < 4; ++i) hold(sums[part][n][i]);
+      for (int part = 0; part < PARTS; ++part) hold(sums[part]);
       release_step(step_of_block - 1);
       release_chunk(chunks - 1);
-      if (GROUPS == 1 && speaks) arrive(at + MULTIPLIED_AT + group * 8);
+      if (GROUPS == 1 && !RESIDENT && speaks) arrive(at + MULTIPLIED_AT + group * 8);
 
       if (HAS_RESIDUAL) await_turn(at + ADDED_FULL_AT + turn % KEPT * 8, turn / KEPT);
 #pragma unroll

@@ -29,7 +29,7 @@ struct PersistentParameters {
   Reads x, weights;
   FinishParameters finish;
   Images images;
-  std::optional<MappedRows> rows;  // instead of x
+  std::optional<MappedOperand> rows;  // instead of x
   static void fields(auto& self, auto& visit) {
     if (self.rows) visit("rows", *self.rows);
     else visit("x", self.x, "T");
@@ -178,14 +178,15 @@ std::vector<PersistentTactic> choices(const Anchors& anchors, int64_t processors
 }
 
 /// A pixel's operands behind each other, of a tile's pixels at a time.
-MappedRows rows_of(const PersistentCode& code, const PersistentTile& tile, const Images& images,
-                   const LoadContext& context) {
+MappedOperand rows_of(const PersistentCode& code, const PersistentTile& tile, const Images& images,
+                      const LoadContext& context) {
   const ConcreteType& x = context.shapes.inputs.at(static_cast<size_t>(code.gemm.x));
   const int64_t bytes = elements(x.dims) * static_cast<int64_t>(size_of(x.dtype));
   HONE_CHECK(images.pixels > 0 && bytes % images.pixels == 0 && bytes / images.pixels % 16 == 0,
              "a matmul in the plan reads {} bytes as {} rows", bytes, images.pixels);
-  return {
-      .from = input(code.gemm.x), .rows = images.pixels, .row_bytes = bytes / images.pixels, .box_rows = tile.pixels};
+  return {.from = input(code.gemm.x),
+          .sizes = {bytes / images.pixels, images.pixels, 1, 1},
+          .box = {kTiledBytes, tile.pixels, 1, 1}};
 }
 
 struct PersistentGemmFamily {

@@ -107,11 +107,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
       }
       asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
-      for (int part = 0; part < PARTS; ++part)
-#pragma unroll
-        for (int n = 0; n < COLUMNS / 8; ++n)
-#pragma unroll
-          for (int i = 0; i < 4; ++i) hold(sums[part][n][i]);
+      for (int part = 0; part < PARTS; ++part) hold(sums[part]);
       if (IN_FLIGHT > 0) release(step_of_block - 1);
       if (GROUPS == 1 && speaks) arrive(at + MULTIPLIED_AT + group * 8);
 

@@ -13,8 +13,15 @@
 #define ADDED_PIECES (BN * (int)sizeof(Added) / 16)  // of a row of what is added
 #define ADDED_BYTES (HAS_RESIDUAL ? KEPT * BM * ADDED_PIECES * 16 : 0)
 
+// Sums are in their registers where this stands.
 static inline void hold(int& sum) { asm volatile("/* held */" : "+r"(sum) : : "memory"); }
 static inline void hold(float& sum) { asm volatile("/* held */" : "+f"(sum) : : "memory"); }
+template <int columns> static inline void hold(Sum (&sums)[columns][4]) {
+#pragma unroll
+  for (int n = 0; n < columns; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) hold(sums[n][i]);
+}
 // Shared memory as multiply_group() is told of it: rows of 128 bytes, eight by eight.
 static inline unsigned long long matrix_at(unsigned place) {
   return (place & 0x3ffff) >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;

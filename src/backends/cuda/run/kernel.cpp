@@ -13,16 +13,24 @@ void* moved(const void* pointer, int64_t bytes) {
   return const_cast<std::byte*>(static_cast<const std::byte*>(pointer)) + bytes;
 }
 
-CUtensorMap map_of(const MappedRows& rows, void* from) {
-  constexpr cuuint32_t kBoxBytes = 128;
+CUtensorMap map_of(const MappedOperand& operand, void* from) {
   HONE_CHECK(driver().cuTensorMapEncodeTiled != nullptr, "a kernel needs a driver of CUDA 12.0 or newer");
   CUtensorMap map;
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(rows.row_bytes), static_cast<cuuint64_t>(rows.rows)},
-                   steps[] = {static_cast<cuuint64_t>(rows.row_bytes)};
-  const cuuint32_t box[] = {kBoxBytes, static_cast<cuuint32_t>(rows.box_rows)}, each[] = {1, 1};
-  check(driver().cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, from, sizes, steps, box, each,
-                                        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                                        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+  std::array<cuuint64_t, MappedOperand::kMostAxes> sizes{}, steps{};
+  std::array<cuuint32_t, MappedOperand::kMostAxes> box{}, each{};
+  for (size_t i = 0; i < operand.axes; ++i) {
+    sizes[i] = static_cast<cuuint64_t>(operand.sizes[i]);
+    steps[i] = i == 0 ? sizes[i] : steps[i - 1] * sizes[i];  // of the axis behind it
+    box[i] = static_cast<cuuint32_t>(operand.box[i]);
+    each[i] = 1;
+  }
+  const CUtensorMapSwizzle exchange = box[0] == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+                                      : box[0] == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                     : CU_TENSOR_MAP_SWIZZLE_32B;
+  check(driver().cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, static_cast<cuuint32_t>(operand.axes),
+                                        from, sizes.data(), steps.data(), box.data(), each.data(),
+                                        CU_TENSOR_MAP_INTERLEAVE_NONE, exchange, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                                        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
         "describing a kernel's operand");
   return map;
 }
@@ -36,10 +44,10 @@ Arguments& Arguments::add(const Slot& slot) {
 
 Arguments& Arguments::pointer(const Pointer& pointer) { return add({.pointer = pointer, .value = {}}); }
 
-Arguments& Arguments::rows(const MappedRows& rows) {
+Arguments& Arguments::mapped(const MappedOperand& operand) {
   HONE_ASSERT(std::ranges::none_of(slots_, &Slot::mapped), "a launch maps two operands");
-  rows_ = rows;
-  return add({.pointer = rows.from, .value = {}, .mapped = true});
+  mapped_ = operand;
+  return add({.pointer = operand.from, .value = {}, .mapped = true});
 }
 
 Arguments& Arguments::bytes(const void* value, size_t size) {
@@ -75,7 +83,7 @@ void Arguments::resolve(const Bindings& bindings, Resolved& to) const {
       case Pointer::From::workspace: pointers[i] = moved(bindings.workspace, pointer.bytes); break;
       case Pointer::From::nowhere: pointers[i] = nullptr; break;
     }
-    if (mapped) map = map_of(rows_, pointers[i]), list[i] = &map;
+    if (mapped) map = map_of(mapped_, pointers[i]), list[i] = &map;
   }
 }
 

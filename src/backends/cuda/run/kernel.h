@@ -52,11 +52,14 @@ inline Reads from_workspace() { return {{Pointer::From::workspace}}; }
 inline Writes output(int64_t index, int64_t bytes = 0) { return {{Pointer::From::output, index, bytes}}; }
 inline Writes to_workspace() { return {{Pointer::From::workspace}}; }
 
-/// Rows of bytes, a multiple of 16 of them in each, of which a kernel asks for boxes, 128 bytes of so many rows: as the engine that copies
-/// tensors on Hopper is told of them, which puts zeros where there are none.
-struct MappedRows {
+/// An operand of which a kernel asks for boxes, as the engine that copies tensors on Hopper is told of it, which puts zeros where there is
+/// nothing: sizes and the box's, from the innermost on, the first ones in bytes. Those are a multiple of 16, and of the box 128, 64 or 32, whose
+/// pieces of 16 are exchanged by bits of where they lie in shared memory.
+struct MappedOperand {
+  static constexpr size_t kMostAxes = 4;
   Reads from;
-  int64_t rows = 1, row_bytes = 16, box_rows = 1;
+  size_t axes = 2;
+  std::array<int64_t, kMostAxes> sizes{16, 1, 1, 1}, box{128, 1, 1, 1};
 };
 
 /// The arguments of one launch: pointers by name, everything else as it is.
@@ -64,7 +67,7 @@ class Arguments {
  public:
   Arguments& pointer(const Pointer& pointer);
   /// Of one launch no more than once.
-  Arguments& rows(const MappedRows& rows);
+  Arguments& mapped(const MappedOperand& operand);
   template <typename T>
   Arguments& value(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -86,14 +89,14 @@ class Arguments {
   struct Slot {
     Pointer pointer;
     std::optional<size_t> value;  // place in bytes_, of what is no pointer
-    bool mapped = false;          // rows_
+    bool mapped = false;          // mapped_
   };
   Arguments& bytes(const void* value, size_t size);
   Arguments& add(const Slot& slot);
 
   std::vector<Slot> slots_;
   std::vector<std::byte> bytes_;
-  MappedRows rows_;
+  MappedOperand mapped_;
 };
 
 struct Grid {

@@ -114,7 +114,7 @@ class Declarations::Parameters {
   void operator()(std::string_view name, const Writes&, std::string_view element) {
     add(fmt::format("{}* {}", element, name));
   }
-  void operator()(std::string_view name, const MappedRows&) {
+  void operator()(std::string_view name, const MappedOperand&) {
     if (out_.structs_.insert("TensorMap").second)
       out_.text_ += "struct alignas(64) TensorMap {\n  char bytes[128];\n};\n";
     add(fmt::format("const __grid_constant__ TensorMap {}", name));
@@ -165,7 +165,7 @@ class ArgumentFiller {
  public:
   explicit ArgumentFiller(Arguments& arguments) : arguments_(arguments) {}
   void operator()(std::string_view, const Pointer& pointer, std::string_view) { arguments_.pointer(pointer); }
-  void operator()(std::string_view, const MappedRows& rows) { arguments_.rows(rows); }
+  void operator()(std::string_view, const MappedOperand& operand) { arguments_.mapped(operand); }
   template <typename T>
   void operator()(std::string_view, const T& value) {
     arguments_.value(value);

@@ -87,7 +87,7 @@ template <> struct Wide<double> { typedef double type; };
 template <typename T, int N> struct alignas(sizeof(T) * N) Vector { T at[N]; };
 
 // A choice that a function is compiled for, as an argument.
-template <bool choice> struct Known { static constexpr bool value = choice; };
+template <auto choice> struct Known { static constexpr auto value = choice; };
 
 template <typename T> static inline T warp_sum(T value) {
   for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
