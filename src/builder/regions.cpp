@@ -49,6 +49,7 @@ class Former {
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]) && is_anchor(*nodes_[i])) add(epilogue_of(nodes_[i]));
     join_sums();
+    join_cast_inputs();
     for (size_t i = nodes_.size(); i-- > 0;)
       if (!taken_.contains(nodes_[i]))
         add(nodes_[i]->op->is_pointwise() || scales(*nodes_[i]) ? with_concat(chain_into(nodes_[i]))
@@ -137,6 +138,13 @@ class Former {
       if (rounding == nullptr) continue;
       if (rounding->is(ops::fake_quantize) || (makes_codes(*rounding) && !node->is(ops::softmax)))
         add({node, rounding});
+    }
+  }
+  /// What is given to the network, rounded, and the Cast of that: one pass.
+  void join_cast_inputs() {
+    for (Node* node : nodes_) {
+      if (!node->is(ops::fake_quantize) || taken_.contains(node) || node->input(0)->producer != nullptr) continue;
+      if (Node* cast = reader_of(*node); cast != nullptr && cast->is(ops::cast)) add({node, cast});
     }
   }
   /// The first reader, where it makes codes.

@@ -116,5 +116,18 @@ TEST(Tune, AnAttentionMayRoundItsResultOrLeaveItToAnotherLayer) {
   EXPECT_EQ(form_regions(read_twice).size(), 2U);
 }
 
+TEST(Tune, WhatANetworkIsGivenIsRoundedAndCastInOnePass) {
+  const Graph graph = parse_graph(R"((%x: f32[N,3,8,8]) {
+    %q = FakeQuantize(%x) {scale=0.02} "q"
+    %z = Cast(%q) {to="f16"} "z"
+    return %z
+  })",
+                                  find_op);
+  const std::vector<Region> regions = form_regions(graph);
+  ASSERT_EQ(regions.size(), 1U);
+  EXPECT_EQ(regions[0].name(), "q + z");
+  EXPECT_EQ(split(regions[0], graph).size(), 2U);
+}
+
 }  // namespace
 }  // namespace hone

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From one type to another, V neighbours a thread. Before this stand From, To, V and the parameters.
+// From one type to another, V neighbours a thread. Before this stand From, To, V, ROUNDED(x) (the values that are cast) and the parameters.
 
 extern "C" __global__ void cast(CAST_PARAMETERS) {
   await_operands();
@@ -11,9 +11,9 @@ extern "C" __global__ void cast(CAST_PARAMETERS) {
     const Vector<From, V> given = *reinterpret_cast<const Vector<From, V>*>(from + at);
     Vector<To, V> made;
 #pragma unroll
-    for (int i = 0; i < V; ++i) made.at[i] = convert<To>(given.at[i]);
+    for (int i = 0; i < V; ++i) made.at[i] = convert<To>(ROUNDED(given.at[i]));
     *reinterpret_cast<Vector<To, V>*>(to + at) = made;
   } else {
-    for (i64 i = at; i < at + V && i < count; ++i) to[i] = convert<To>(from[i]);
+    for (i64 i = at; i < at + V && i < count; ++i) to[i] = convert<To>(ROUNDED(from[i]));
   }
 }

@@ -24,15 +24,16 @@ template <int W, bool packed> struct Totals {
 #pragma unroll
     for (int i = 0; i < W; ++i) at[i] = NOTHING;
   }
-  void add(const Vector<T, W>& part) {
+  void add(const T* from) {
+    const Vector<T, W> part = *reinterpret_cast<const Vector<T, W>*>(from);
 #pragma unroll
     for (int i = 0; i < W; ++i) at[i] = both(at[i], widened(part.at[i]));
   }
-  Vector<T, W> times(float share) const {
+  void store(T* to, float share) const {
     Vector<T, W> result;
 #pragma unroll
     for (int i = 0; i < W; ++i) result.at[i] = MAXIMUM ? convert<T>(at[i]) : convert<T>(at[i] * share);
-    return result;
+    *reinterpret_cast<Vector<T, W>*>(to) = result;
   }
 };
 
@@ -64,18 +65,19 @@ template <int W> struct Totals<W, true> {
 #pragma unroll
       for (int s = 0; s < kShifts; ++s) at[i][s] = lowest_pair(T{});
   }
-  void add(const Vector<T, W>& part) {
+  typedef Vector<unsigned, kWords> Words;
+  void add(const T* from) {
+    const Words words = *reinterpret_cast<const Words*>(from);
 #pragma unroll
     for (int i = 0; i < kWords; ++i)
 #pragma unroll
-      for (int s = 0; s < kShifts; ++s) at[i][s] = largest(T{}, at[i][s], reinterpret_cast<const unsigned*>(part.at)[i] << 8 * s);
+      for (int s = 0; s < kShifts; ++s) at[i][s] = largest(T{}, at[i][s], words.at[i] << 8 * s);
   }
-  Vector<T, W> times(float) const {
-    Vector<T, W> result;
+  void store(T* to, float) const {
+    Words words;
 #pragma unroll
-    for (int i = 0; i < kWords; ++i)
-      reinterpret_cast<unsigned*>(result.at)[i] = kShifts == 1 ? at[i][0] : __byte_perm(at[i][0], at[i][kShifts - 1], 0x3715);
-    return result;
+    for (int i = 0; i < kWords; ++i) words.at[i] = kShifts == 1 ? at[i][0] : __byte_perm(at[i][0], at[i][kShifts - 1], 0x3715);
+    *reinterpret_cast<Words*>(to) = words;
   }
 };
 #endif
@@ -95,6 +97,8 @@ struct Steps {
   }
   bool has(int step) const { return step >= first && step < end; }
   int inside() const { return end > first ? end - first : 0; }
+  // Of a maximum steps outside may be others once more: nothing waits for a condition then.
+  int held(int step) const { return MAXIMUM ? min(max(step, first), end - 1) : step; }
 };
 
 #define UNROLLED(steps) (DEPTH * (i64)HEIGHT * WIDTH <= 32 ? steps : 1)
@@ -102,7 +106,6 @@ struct Steps {
 // A thread makes one pixel of W neighbouring channels in each of PLANES images' planes (channels last: one image). `results` counts
 // such groups.
 template <int W, int PLANES> static inline void pool_vectors(const T* x, T* y, const Window& window, int channels, int count_pad, int results) {
-  typedef Vector<T, W> Part;
   typedef Totals<W, PACKS && W * sizeof(T) % 4 == 0> Sums;
   await_operands();
   const int item = blockIdx.x * blockDim.x + threadIdx.x;
@@ -119,29 +122,27 @@ template <int W, int PLANES> static inline void pool_vectors(const T* x, T* y, c
   const Steps down(window, 1, at[1], HEIGHT, HEIGHT_STRIDE, HEIGHT_DILATION);
   const Steps wide(window, 2, at[2], WIDTH, WIDTH_STRIDE, WIDTH_DILATION);
   Sums totals[PLANES];
+  const bool any = deep.inside() > 0 && down.inside() > 0 && wide.inside() > 0;
+  if (!MAXIMUM || any)
 #pragma unroll UNROLLED(DEPTH)
   for (int d = 0; d < DEPTH; ++d)
 #pragma unroll UNROLLED(HEIGHT)
     for (int h = 0; h < HEIGHT; ++h) {
-      if (!deep.has(d) || !down.has(h)) continue;
-      const i64 first = ((i64)(deep.place + d * DEPTH_DILATION) * window.input[1] + down.place + h * HEIGHT_DILATION) * window.input[2] + wide.place;
+      if (!MAXIMUM && (!deep.has(d) || !down.has(h))) continue;
+      const i64 first = ((i64)(deep.place + deep.held(d) * DEPTH_DILATION) * window.input[1] + down.place + down.held(h) * HEIGHT_DILATION) * window.input[2] + wide.place;
       const T* lines[PLANES];
 #pragma unroll
       for (int p = 0; p < PLANES; ++p) lines[p] = from + p * plane + first * (CHANNELS_LAST ? channels : 1);
 #pragma unroll UNROLLED(WIDTH)
       for (int w = 0; w < WIDTH; ++w) {
-        if (!wide.has(w)) continue;
+        if (!MAXIMUM && !wide.has(w)) continue;
 #pragma unroll
-        for (int p = 0; p < PLANES; ++p) totals[p].add(*reinterpret_cast<const Part*>(lines[p] + w * WIDTH_DILATION * (CHANNELS_LAST ? (i64)channels : 1)));
+        for (int p = 0; p < PLANES; ++p) totals[p].add(lines[p] + wide.held(w) * WIDTH_DILATION * (CHANNELS_LAST ? (i64)channels : 1));
       }
     }
   const float share = MAXIMUM ? 1.0f : 1.0f / (count_pad ? deep.padded * down.padded * wide.padded : deep.inside() * down.inside() * wide.inside());
 #pragma unroll
-  for (int p = 0; p < PLANES; ++p) {
-    const Part result = totals[p].times(share);
-    if (CHANNELS_LAST) reinterpret_cast<Part*>(y)[item] = result;
-    else reinterpret_cast<Part*>(y + ((i64)rest * PLANES + p) * pixels)[item - (i64)rest * pixels] = result;
-  }
+  for (int p = 0; p < PLANES; ++p) totals[p].store(CHANNELS_LAST ? y + (i64)item * W : y + ((i64)rest * PLANES + p) * pixels + (item - (i64)rest * pixels) * W, share);
 }
 
 extern "C" __global__ void pool(POOL_PARAMETERS) {
