@@ -5,12 +5,15 @@
 
 #define COLUMNS BN
 #define IN_FLIGHT 1  // steps that may not have read their operands yet
-#define SPEAKERS 1   // of a group's warps, who tell that it has: only the instruction reads
 
 static inline void await_steps() { asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory"); }
 
+struct Places {
+  Places(const void*, int) {}
+};
+
 // A step's products. The group's parts begin at `first_part`.
-static inline void multiply_step(Sum (*sums)[COLUMNS / 8][4], int first_part, const char*, unsigned at, int stage) {
+static inline void multiply_step(Sum (*sums)[COLUMNS / 8][4], int first_part, Places&, bool, unsigned at, int stage) {
   const unsigned pixels = at + A_AT + (stage * BM + first_part * 64) * ROW_BYTES, filters = at + B_AT + stage * BN * FILTER_BYTES;
 #pragma unroll
   for (int piece = 0; piece < 8; piece += 2)

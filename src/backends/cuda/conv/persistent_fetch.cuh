@@ -6,7 +6,7 @@
 // they are rows of a matrix (PLAIN), as one copy, too.
 //
 // Before this stand CODED and HAS_ZERO; THROUGH (the bytes through which a warp's results pass); GROUPS, PARTS (of 64 rows of the
-// instruction, of a group's tile), FILTER_BYTES (of a step's weights, a filter) and STAGES; CHANNELS, ROW_FILTERS (FILTERS or a multiple of BN),
+// instruction, of a group's tile), FILTER_BYTES and FILTER_STRIDE (of a step's weights, a filter, in shared memory and in memory) and STAGES; CHANNELS, ROW_FILTERS (FILTERS or a multiple of BN),
 // PLAIN (a pixel's operands are a row of `rows`, not a window of x), TAPS (64 at most), TAPS_W and, per spatial axis, STRIDE, DILATION and PAD;
 // the parameters; warp_groups.cuh.
 

@@ -191,7 +191,7 @@ MappedOperand rows_of(const PersistentCode& code, const PersistentTile& tile, co
 
 struct PersistentGemmFamily {
   static constexpr std::string_view kName = "persistent_gemm";
-  static constexpr int kVersion = 7;
+  static constexpr int kVersion = 8;
   using Params = PersistentTactic;
   using Code = PersistentCode;
 
@@ -230,11 +230,12 @@ struct PersistentGemmFamily {
         types_text(anchors) +
         fmt::format(
             "typedef {} Sum;\n#define GROUPS {}\n#define PARTS {}\n#define BM {}\n#define BN {}\n"
-            "#define FILTER_BYTES {}\n#define STAGES {}\n#define KEPT {}\n#define THROUGH {}\n#define CLUSTER {}\n"
+            "#define FILTER_BYTES {}\n#define FILTER_STRIDE {}\n#define STAGES {}\n#define KEPT {}\n#define THROUGH "
+            "{}\n#define CLUSTER {}\n"
             "#define PLAIN {:d}\n",
             anchors.sums_integers() ? "int" : "float", tile.blocking.groups, tile.blocking.parts, tile.pixels,
-            tile.filters, tile.filter_bytes, division.stages, division.kept, division.through, params.cluster,
-            built.code.plain) +
+            tile.filters, tile.filter_bytes, tile.filter_bytes + (params.sparse ? kPlacesBytes : 0), division.stages,
+            division.kept, division.through, params.cluster, built.code.plain) +
         fmt::format("#define CHANNELS {}\n#define FILTERS {}\n#define ROW_FILTERS {}\n", filters.channels,
                     built.code.gemm.filters, filters.count) +
         window_text(anchors) + declarations.text() + ends_text(anchors, built.code.gemm) + kernels::warp_groups +

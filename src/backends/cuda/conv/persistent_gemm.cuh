@@ -13,7 +13,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
   if (threadIdx.x == 0) {
     for (int i = 0; i < STAGES; ++i) {
       init_barrier(at + FULL_AT + i * 8, PLAIN ? 1 : FETCHERS * (HAS_ZERO ? 2 : 1) + 1);
-      init_barrier(at + EMPTY_AT + i * 8, GROUPS * CLUSTER * SPEAKERS);
+      init_barrier(at + EMPTY_AT + i * 8, GROUPS * CLUSTER);
     }
     for (int i = 0; i < KEPT; ++i) {
       init_barrier(at + ADDED_FULL_AT + i * 8, FETCHERS);
@@ -31,12 +31,14 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
   const auto pixel_of = [&](int row) { return row < images.pixels ? row : -1; };
   unsigned step_of_block = 0;  // of all tiles
 
+  const auto weights_of = [&](int step) {
+    return reinterpret_cast<const char*>(weights) + ((i64)(tile.first_filter / BN) * STEPS + step) * (BN * FILTER_STRIDE);
+  };
   const auto fetch_weights = [&](int step, unsigned count) {
     constexpr int kBytes = BN * FILTER_BYTES, kShare = kBytes / CLUSTER;
     const unsigned barrier = at + FULL_AT + count % STAGES * 8, share = blockIdx.x % CLUSTER * kShare;
     announce(barrier, kBytes + (PLAIN ? BM * ROW_BYTES : 0));
-    const i64 from = ((i64)(tile.first_filter / BN) * STEPS + step) * kBytes + share;
-    fetch_for_all(at + B_AT + count % STAGES * kBytes + share, reinterpret_cast<const char*>(weights) + from, kShare, barrier);
+    fetch_for_all(at + B_AT + count % STAGES * kBytes + share, weights_of(step) + share, kShare, barrier);
   };
   // The first weights come while the kernel before this one ends.
   constexpr int kEarly = STEPS < STAGES ? STEPS : STAGES;
@@ -78,8 +80,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
     const int warp = (threadIdx.x - FETCHERS) / 32, group = warp / 4, first_part = GROUPS == 2 ? group * PARTS : 0;
     const bool speaks = threadIdx.x % 128 == 0;
     const auto release = [&](unsigned count) {
-      if (SPEAKERS > 1) __syncwarp();
-      if (threadIdx.x % (128 / SPEAKERS) != 0) return;
+      if (!speaks) return;
       const unsigned barrier = at + EMPTY_AT + count % STAGES * 8;
 #if CLUSTER > 1
       for (int rank = 0; rank < CLUSTER; ++rank) arrive_in_block(barrier, rank);
@@ -95,12 +96,13 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(FETCHERS + 32 * FINISHE
       // A barrier tells one turn from the next, not from the next but one: groups multiply one after the other.
       if (GROUPS == 1 && turn > 0) await_turn(at + MULTIPLIED_AT + (1 - group) * 8, (turn - 1) / 2);
       Sum sums[PARTS][COLUMNS / 8][4] = {};
+      Places places(weights_of(0), first_part);
       for (int step = 0; step < STEPS; ++step, ++step_of_block) {
         const unsigned stage = step_of_block % STAGES;
         await_turn(at + FULL_AT + stage * 8, step_of_block / STAGES);
         if (!PLAIN) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-        multiply_step(sums, first_part, bytes, at, stage);
+        multiply_step(sums, first_part, places, step + 1 == STEPS, at, stage);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         await_steps();
         if (step >= IN_FLIGHT) release(step_of_block - IN_FLIGHT);

@@ -2,16 +2,14 @@
 //
 // Weights of 2:4 structure, which the instruction reads as its rows: of four channels the two that may not be zero, and in registers which
 // these are. A group's rows are filters, its columns a tile's pixels: BN is 64 * PARTS * GROUPS. A step's weights are rows of 64 bytes, pieces
-// of 16 exchanged by half the row's number, and behind them a word for each thread of a part: two bits for each weight.
+// of 16 exchanged by half the row's number; behind them, in memory alone, a word for each thread of a part: two bits for each weight.
 //
 // Before this stand persistent_fetch.cuh, and multiply_half_0() and multiply_half_1(), written for BM columns: of a step's channels, whose
 // places two of every four threads hold. T has 16 bits, and so have results and what is added.
 
 #define COLUMNS BM
-#define PLACES_AT (BN * 64)  // behind a step's weights
 // None: the instruction reads places from registers, which the next step's would be loaded into. The other group's keep the multipliers busy.
 #define IN_FLIGHT 0
-#define SPEAKERS 4  // each warp loads its places
 
 static inline void await_steps() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
 
@@ -20,13 +18,25 @@ static inline unsigned long long narrow_matrix_at(unsigned place) {
   return (place & 0x3ffff) >> 4 | 1ull << 16 | 32ull << 32 | 2ull << 62;
 }
 
+// A thread's words of a step, which come from memory while the step before is multiplied.
+struct Places {
+  const unsigned* words;  // of the next step
+  unsigned next[PARTS];
+  Places(const void* weights, int first_part) : words(reinterpret_cast<const unsigned*>(reinterpret_cast<const char*>(weights) + BN * FILTER_BYTES) + first_part * 128 + threadIdx.x % 128) { load(); }
+  void load() {
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) next[part] = words[part * 128];
+    words += BN * FILTER_STRIDE / 4;
+  }
+};
+
 // A step's products. The group's parts begin at `first_part`.
-static inline void multiply_step(Sum (*sums)[COLUMNS / 8][4], int first_part, const char* bytes, unsigned at, int stage) {
+static inline void multiply_step(Sum (*sums)[COLUMNS / 8][4], int first_part, Places& all, bool last, unsigned at, int stage) {
   const unsigned pixels = at + A_AT + stage * BM * ROW_BYTES, filters = at + B_AT + stage * BN * FILTER_BYTES + first_part * 64 * 64;
-  const unsigned* const words = reinterpret_cast<const unsigned*>(bytes + B_AT + stage * BN * FILTER_BYTES + PLACES_AT) + first_part * 128 + threadIdx.x % 128;
   unsigned places[PARTS];
 #pragma unroll
-  for (int part = 0; part < PARTS; ++part) places[part] = words[part * 128];
+  for (int part = 0; part < PARTS; ++part) places[part] = all.next[part];
+  if (!last) all.load();
 #pragma unroll
   for (int part = 0; part < PARTS; ++part) {
     const unsigned rows = filters + part * 64 * 64;

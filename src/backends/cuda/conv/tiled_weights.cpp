@@ -102,15 +102,16 @@ Tensor in_chunks(const Tensor& rows, int64_t chunk_bytes) {
 Tensor tiled_sparse(const Tensor& rows, int64_t tile_filters) {
   const int64_t filters = rows.dims()[0], depth = rows.size() / filters;
   const int64_t tiles = blocks_of(filters, tile_filters), steps = blocks_of(depth, kDepth);
-  TensorBuilder laid(rows.dtype(), {tiles, steps, tile_filters, kSparseBytes / 2});
-  std::memset(laid.bytes(), 0, static_cast<size_t>(tiles * steps * tile_filters * kSparseBytes));
+  TensorBuilder laid(rows.dtype(), {tiles, steps, tile_filters, (kSparseBytes + kPlacesBytes) / 2});
+  std::memset(laid.bytes(), 0, static_cast<size_t>(tiles * steps * tile_filters * (kSparseBytes + kPlacesBytes)));
   // Every four say two places, where there is nothing, too: the same place twice is not allowed.
   for (int64_t filter = 0; filter < tiles * tile_filters; ++filter)
     for (int64_t channel = 0; channel < steps * kDepth; channel += kGroup) {
       std::array<uint16_t, kGroup> four{};
       if (filter < filters && channel < depth)
         std::memcpy(four.data(), rows.bytes().data() + (filter * depth + channel) * 2, sizeof four);
-      SparseStep step(laid.bytes() + (filter / tile_filters * steps + channel / kDepth) * tile_filters * kSparseBytes,
+      SparseStep step(laid.bytes() + (filter / tile_filters * steps + channel / kDepth) * tile_filters *
+                                         (kSparseBytes + kPlacesBytes),
                       tile_filters);
       step.put(filter % tile_filters, channel % kDepth, kept_of(four));
     }

@@ -8,8 +8,8 @@
 
 namespace hone::cuda {
 
-/// Bytes of a step's weights, a filter; where the weights are sparse, of 32 floats of 16 bits and which of 64 channels they belong to.
-inline constexpr int64_t kTiledBytes = 128, kSparseBytes = 64 + 8;
+/// Bytes of a step's weights, a filter; where the weights are sparse, of 32 floats of 16 bits, and of which of 64 channels they belong to.
+inline constexpr int64_t kTiledBytes = 128, kSparseBytes = 64, kPlacesBytes = 8;
 
 /// Of rows [filter][...], a multiple of 16 bytes each: [tile][step][place in the tile][128 bytes], pieces of 16 exchanged by the place's
 /// number. Of every eight columns of the product a thread has two neighbours: filters lie such that a thread has `neighbours` side by side,
