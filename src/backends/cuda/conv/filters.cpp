@@ -2,6 +2,9 @@
 
 #include "backends/cuda/conv/filters.h"
 
+#include <algorithm>
+#include <span>
+
 #include "backends/cuda/pointwise/formula.h"
 #include "backends/cuda/support/embedded.h"
 #include "backends/cuda/support/rounding.h"

@@ -18,15 +18,29 @@ static inline unsigned long long narrow_matrix_at(unsigned place) {
   return (place & 0x3ffff) >> 4 | 1ull << 16 | 32ull << 32 | 2ull << 62;
 }
 
-// A thread's words of a step, which come from memory while the step before is multiplied.
+// A thread's words of a step, which are loaded while the step before is multiplied; to the first-level cache they come some steps ahead, for
+// a step does not last as long as the way to the second one.
 struct Places {
-  const unsigned* words;  // of the next step
+  static constexpr int kAhead = 4, kStride = BN * FILTER_STRIDE / 4;  // steps; words between them
+  const unsigned* words;  // of step `step`, the next one
+  int step = 0;
   unsigned next[PARTS];
-  Places(const void* weights, int first_part) : words(reinterpret_cast<const unsigned*>(reinterpret_cast<const char*>(weights) + BN * FILTER_BYTES) + first_part * 128 + threadIdx.x % 128) { load(); }
+  Places(const void* weights, int first_part) : words(reinterpret_cast<const unsigned*>(reinterpret_cast<const char*>(weights) + BN * FILTER_BYTES) + first_part * 128 + threadIdx.x % 128) {
+#pragma unroll
+    for (int ahead = 1; ahead < kAhead; ++ahead) prefetch(ahead);
+    load();
+  }
+  void prefetch(int ahead) const {
+    if (step + ahead >= STEPS) return;
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) asm volatile("prefetch.global.L1 [%0];" : : "l"(words + ahead * kStride + part * 128));
+  }
   void load() {
+    prefetch(kAhead);
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) next[part] = words[part * 128];
-    words += BN * FILTER_STRIDE / 4;
+    words += kStride;
+    ++step;
   }
 };
 
